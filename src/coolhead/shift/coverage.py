@@ -1,0 +1,120 @@
+"""How much of a batch lies where the calibration data never was.
+
+Only features are needed: no label, no domain, no second batch. A row is outside when
+its distance to the nearest cluster centre exceeds the radius within which 99 % of
+that cluster's own members lie.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.metrics import pairwise_distances_argmin_min
+
+INSIDE_QUANTILE = 0.99
+
+
+@dataclass(frozen=True)
+class Regions:
+    """Balls that hold the calibration data.
+
+    Attributes
+    ----------
+    centers : (k, d) centres of the clusters.
+    radii : (k,) 99 % quantile of the members' distances to their centre.
+    """
+
+    centers: np.ndarray
+    radii: np.ndarray
+
+    def assign(self, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the nearest centre (n,) and the distance to it (n,)."""
+        return pairwise_distances_argmin_min(features, self.centers)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Where the rows of a batch lie relative to the calibration data.
+
+    Attributes
+    ----------
+    share_outside : share of rows beyond the radius; about 0.01 without any shift.
+    relative_distance : (n,) distance to the nearest centre over that radius.
+    nearest : (n,) index of the nearest cluster.
+    """
+
+    share_outside: float
+    relative_distance: np.ndarray
+    nearest: np.ndarray
+
+    @property
+    def outside(self) -> np.ndarray:
+        """(n,) whether each row lies outside."""
+        return self.relative_distance > 1
+
+    def __str__(self) -> str:
+        return (
+            f"{self.share_outside:.1%} of {len(self.nearest)} rows lie outside the "
+            f"calibration data ({1 - INSIDE_QUANTILE:.0%} expected without shift); "
+            f"median relative distance {np.median(self.relative_distance):.2f}"
+        )
+
+
+def find_regions(
+    features: np.ndarray, *, n_clusters: int = 8, random_state: int = 0
+) -> Regions:
+    """Cover calibration features (n, d) with `n_clusters` balls."""
+    features = _matrix(features, "features")
+    n_clusters = min(n_clusters, len(np.unique(features, axis=0)))
+    means = KMeans(n_clusters, random_state=random_state).fit(features)
+    index, distance = pairwise_distances_argmin_min(features, means.cluster_centers_)
+    radii = [
+        np.quantile(distance[index == j], INSIDE_QUANTILE) for j in range(n_clusters)
+    ]
+    return Regions(means.cluster_centers_, np.array(radii))
+
+
+def coverage(
+    batch: Any, calibration: Any, *, n_clusters: int = 8, random_state: int = 0
+) -> Coverage:
+    """Measure how far a batch lies outside the calibration data.
+
+    Parameters
+    ----------
+    batch : (n, d) features, or an archive with them.
+    calibration : what the batch is compared with: a fitted cluster calibrator, its
+        `partition_`, `Regions`, or features (m, d) to find regions in.
+    n_clusters, random_state : used only when `calibration` are features.
+
+    Returns
+    -------
+    Coverage
+    """
+    batch = _matrix(getattr(batch, "features", batch), "batch")
+    regions = getattr(calibration, "partition_", calibration)
+    if not hasattr(regions, "assign"):
+        features = getattr(calibration, "features", calibration)
+        regions = find_regions(
+            features, n_clusters=n_clusters, random_state=random_state
+        )
+    nearest, distance = regions.assign(batch)
+    radii = np.asarray(regions.radii)[nearest]
+    # A ball of radius zero (identical members) holds its centre and nothing else.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        relative = np.where(distance > 0, distance / radii, 0.0)
+    return Coverage(float(np.mean(relative > 1)), relative, nearest)
+
+
+def _matrix(features: Any, name: str) -> np.ndarray:
+    features = np.asarray(features)
+    if features.ndim != 2 or 0 in features.shape:
+        msg = f"{name} must have shape (n, d) with n, d > 0, found {features.shape}"
+        raise ValueError(msg)
+    if features.dtype not in (np.float32, np.float64):
+        features = features.astype(np.float32)
+    if not np.isfinite(features).all():
+        row = int(np.flatnonzero(~np.isfinite(features).all(axis=1))[0])
+        msg = f"{name} must be finite, found NaN or infinity in row {row}"
+        raise ValueError(msg)
+    return features
