@@ -1,0 +1,47 @@
+"""Files appear whole or not at all."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from secrets import token_hex
+
+
+@contextmanager
+def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
+    """Yield a temporary path that replaces `path` once the block succeeds.
+
+    The bytes are on disk before the name changes, so a kill at any moment leaves
+    either the old file or the new one, never a part of it.
+    """
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            f"cannot write {path}: the folder {path.parent} does not exist"
+        )
+    temporary = _new_file_beside(path)
+    try:
+        yield temporary
+        _flush_to_disk(temporary)
+        os.replace(temporary, path)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            temporary.unlink()
+        raise
+
+
+def _new_file_beside(path: Path) -> Path:
+    """An empty hidden file of a name nobody has, with ordinary permissions."""
+    temporary = path.with_name(f".{path.name}.{token_hex(6)}{path.suffix}")
+    try:
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+    except PermissionError as error:
+        raise PermissionError(
+            f"cannot write {path}: no permission to write in {path.parent}"
+        ) from error
+    return temporary
+
+
+def _flush_to_disk(path: Path) -> None:
+    with open(path, "rb") as handle:
+        os.fsync(handle.fileno())
