@@ -1,0 +1,1 @@
+"""Calibrators: one family per file; each learns a temperature T(x) > 0."""

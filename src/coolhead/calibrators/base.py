@@ -1,0 +1,121 @@
+"""What every calibrator that divides the logits by T(x) has in common."""
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from coolhead.numerics import softmax
+from coolhead.numerics.inputs import (
+    as_logits,
+    check_domains,
+    check_features,
+    check_labels,
+    check_weights,
+    refuse_probabilities,
+)
+from coolhead.numerics.moments import Rows, summarise_rows
+
+
+class FitData(NamedTuple):
+    """Checked arguments of `fit`."""
+
+    rows: Rows
+    labels: np.ndarray
+    features: Any
+    domains: np.ndarray | None
+    weights: np.ndarray | None
+
+
+class TemperatureCalibrator(BaseEstimator):
+    """Divides the logits by a temperature; the predicted class never changes.
+
+    A subclass writes `fit`, which starts with `_begin_fit`, and `_temperature`, which
+    gets checked arrays. It sets `uses_features` if T depends on the features.
+    """
+
+    uses_features: bool = False
+    n_classes_: int
+    n_features_: int | None
+    temperature_: float
+    status_: Any
+
+    def fit(
+        self,
+        logits: Any,
+        labels: Any,
+        *,
+        features: Any = None,
+        sample_domain: Any = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Learn T(x) from labelled rows of the calibration domains."""
+        raise NotImplementedError(f"{type(self).__name__} does not define fit")
+
+    def temperature(self, logits: Any, features: Any = None) -> np.ndarray:
+        """Temperature of each row, (n,) float64, all positive."""
+        return self._temperature(*self._check_query(logits, features))
+
+    def predict_proba(self, logits: Any, features: Any = None) -> np.ndarray:
+        """Calibrated probabilities softmax(z / T(x)), (n, k)."""
+        logits, features = self._check_query(logits, features)
+        return softmax.softmax(logits, self._temperature(logits, features))
+
+    def confidence(
+        self, logits: Any, features: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Calibrated confidence and predicted class, (n,) each.
+
+        The (n, k) probabilities are never built.
+        """
+        logits, features = self._check_query(logits, features)
+        return softmax.confidence(logits, self._temperature(logits, features))
+
+    def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
+        raise NotImplementedError(f"{type(self).__name__} does not define T(x)")
+
+    def _begin_fit(
+        self,
+        logits: Any,
+        labels: Any,
+        features: Any = None,
+        sample_domain: Any = None,
+        sample_weight: Any = None,
+    ) -> FitData:
+        """Check every argument of `fit` and remember the shapes."""
+        array = as_logits(logits)
+        n_rows, n_classes = array.shape
+        if labels is None:
+            raise ValueError(
+                "requires y to be passed, but the target y is None: labels are "
+                f"missing; wanted one class index per row, ({n_rows},)"
+            )
+        labels = check_labels(labels, n_classes, n_rows)
+        weights = check_weights(sample_weight, n_rows)
+        domains = (
+            None if sample_domain is None else check_domains(sample_domain, n_rows)
+        )
+        checked = check_features(features, n_rows) if self.uses_features else None
+        rows = summarise_rows(array, labels, scores=np.ndim(logits) == 1)
+        self.n_classes_ = self.n_features_in_ = n_classes
+        self.n_features_ = None if checked is None else checked.shape[1]
+        return FitData(rows, labels, checked, domains, weights)
+
+    def _check_query(
+        self, logits: Any, features: Any
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Check the arguments of a prediction against those of `fit`."""
+        check_is_fitted(self)
+        array = as_logits(logits)
+        if np.ndim(logits) != 1:
+            refuse_probabilities(array, "logits")
+        if array.shape[1] != self.n_classes_:
+            raise ValueError(
+                f"logits has {array.shape[1]} columns; "
+                f"X has {array.shape[1]} features, but {type(self).__name__} is expecting {self.n_classes_} features as "
+                "input: one column per class, as in fit"
+            )
+        if not self.uses_features:
+            return array, None
+        return array, check_features(features, len(array), self.n_features_)

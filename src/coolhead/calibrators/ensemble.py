@@ -1,0 +1,113 @@
+"""Ensemble of temperatures: averaging scaled logits is a harmonic mean of T."""
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from coolhead.calibrators.base import TemperatureCalibrator
+from coolhead.calibrators.clustered import (
+    NearestClusterTemperature,
+    RegressedTemperature,
+    clusters_of,
+)
+from coolhead.calibrators.partition import Partition
+from coolhead.calibrators.temperature import TemperatureScaling
+
+
+class TemperatureEnsemble(TemperatureCalibrator):
+    """The mean of the members' scaled logits, exactly: 1/T = mean of the 1/T_m.
+
+    Parameters
+    ----------
+    members : calibrators to combine; None stands for set-level, nearest cluster and
+        regression on one shared k-means.
+    n_clusters, random_state : of that k-means; not used with `members`.
+
+    Attributes
+    ----------
+    members_ : the fitted members.
+    temperature_ : float, the harmonic mean of the members' `temperature_`.
+    status_ : status of each member, joined to one string where it has several.
+    n_fallbacks_ : clusters of all members that took the set-level temperature.
+    """
+
+    uses_features = True
+
+    def __init__(
+        self,
+        members: list[TemperatureCalibrator] | None = None,
+        n_clusters: int = 8,
+        *,
+        random_state: Any = 0,
+    ):
+        self.members = members
+        self.n_clusters = n_clusters
+        self.random_state = random_state
+
+    def fit(
+        self,
+        logits: Any,
+        labels: Any,
+        *,
+        features: Any = None,
+        sample_domain: Any = None,
+        sample_weight: Any = None,
+        partition: Partition | None = None,
+    ) -> Self:
+        """Fit every member on the same rows.
+
+        partition : of exactly these rows, to share one k-means between methods.
+        """
+        data = self._begin_fit(logits, labels, features, sample_domain, sample_weight)
+        if self.members is None:
+            self.members_ = self._default_members(data, partition)
+        else:
+            self.members_ = [
+                _fresh(member).fit(
+                    logits,
+                    labels,
+                    features=features,
+                    sample_domain=sample_domain,
+                    sample_weight=sample_weight,
+                )
+                for member in self.members
+            ]
+        inverses = [1 / member.temperature_ for member in self.members_]
+        self.temperature_ = float(1 / np.mean(inverses))
+        self.status_ = np.array([_joined(member.status_) for member in self.members_])
+        self.n_fallbacks_ = sum(getattr(m, "n_fallbacks_", 0) for m in self.members_)
+        return self
+
+    def _default_members(
+        self, data: Any, partition: Partition | None
+    ) -> list[TemperatureCalibrator]:
+        nearest = NearestClusterTemperature(
+            self.n_clusters, random_state=self.random_state
+        )
+        line = RegressedTemperature(self.n_clusters, random_state=self.random_state)
+        fitted = clusters_of(nearest, data, partition)
+        members = [
+            TemperatureScaling()._remember(fitted.set_level),
+            nearest._remember(fitted),
+            line._remember(fitted),
+        ]
+        for member in members:
+            member.n_classes_ = member.n_features_in_ = self.n_classes_
+            member.n_features_ = self.n_features_ if member.uses_features else None
+        line.clipped_share_ = float(line.clipped(data.features).mean())
+        return members
+
+    def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
+        inverses = [1 / m._temperature(logits, features) for m in self.members_]
+        return len(inverses) / np.sum(inverses, axis=0)
+
+
+def _fresh(member: Any) -> Any:
+    return clone(member)
+
+
+def _joined(status: Any) -> str:
+    """The distinct statuses of one member, the most frequent first."""
+    names, counts = np.unique(np.atleast_1d(status), return_counts=True)
+    return ", ".join(names[np.argsort(-counts, kind="stable")])

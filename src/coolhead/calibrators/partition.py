@@ -1,0 +1,135 @@
+"""A partition of the feature space by k-means, and where a new feature falls."""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+
+from coolhead.numerics.blocks import row_blocks
+
+RADIUS_QUANTILE = 0.99
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Cluster centres and the scaling under which distances to them are measured.
+
+    centers : (k, d) float64, in scaled space.
+    radii : (k,) the 99 % quantile of the members' distances to their centre.
+    scaling : None, "standardize" (minus `shift`, over `scale`) or "l2" (unit length).
+    """
+
+    centers: np.ndarray
+    radii: np.ndarray
+    scaling: str | None
+    shift: Any
+    scale: Any
+
+    def transform(self, features: np.ndarray) -> np.ndarray:
+        """Scaled float64 copy of `features`."""
+        return _scaled(features, self.scaling, self.shift, self.scale)
+
+    def assign(self, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Index of the nearest centre and the distance to it, (n,) each."""
+        nearest = np.empty(len(features), np.intp)
+        distance = np.empty(len(features))
+        norms = np.square(self.centers).sum(axis=1)
+        for rows in row_blocks(*features.shape):
+            block = self.transform(features[rows])
+            squared = norms - 2 * block @ self.centers.T
+            nearest[rows] = squared.argmin(axis=1)
+            smallest = squared.min(axis=1) + np.vecdot(block, block)
+            distance[rows] = np.sqrt(np.maximum(smallest, 0))
+        return nearest, distance
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Clusters together with the cluster of each row they were made from."""
+
+    clusters: Clusters
+    assignment: np.ndarray
+    n_merged: int
+
+
+def partition_features(
+    features: np.ndarray,
+    n_clusters: int,
+    *,
+    n_init: int = 10,
+    max_iter: int = 300,
+    random_state: int | np.random.RandomState | None = 0,
+    scaling: str | None = None,
+) -> Partition:
+    """k-means (Lloyd, k-means++) on `features`, (n, d).
+
+    Where there are fewer distinct points than clusters, equal centres are merged, the
+    number of clusters is lowered, and a warning says so.
+    """
+    if not isinstance(n_clusters, (int, np.integer)) or n_clusters < 1:
+        raise ValueError(f"n_clusters is {n_clusters!r}; wanted an integer >= 1")
+    shift, scale = _scaling_of(features, scaling)
+    scaled = _scaled(features, scaling, shift, scale)
+    model = KMeans(
+        min(n_clusters, len(scaled)),
+        n_init=n_init,  # pyright: ignore[reportArgumentType]
+        max_iter=max_iter,
+        random_state=random_state,
+    )
+    with warnings.catch_warnings():
+        # Fewer distinct points than clusters: handled below.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(scaled)
+    centers = _distinct_centers(model.cluster_centers_, np.asarray(model.labels_))
+    draft = Clusters(centers, np.zeros(len(centers)), scaling, shift, scale)
+    assignment, distance = draft.assign(features)
+    radii = [
+        np.quantile(distance[assignment == j], RADIUS_QUANTILE)
+        for j in range(len(centers))
+    ]
+    clusters = Clusters(centers, np.array(radii), scaling, shift, scale)
+    merged = n_clusters - len(centers)
+    if merged:
+        warnings.warn(
+            f"n_clusters is {n_clusters}, but the {len(features)} rows of features "
+            f"give only {len(centers)} distinct clusters; {len(centers)} are used",
+            stacklevel=3,
+        )
+    return Partition(clusters, assignment, merged)
+
+
+def _distinct_centers(centers: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    """Centres of the clusters that have members, each once, in first-seen order."""
+    used = centers[np.unique(labels)].astype(np.float64)
+    _, first = np.unique(used, axis=0, return_index=True)
+    return used[np.sort(first)]
+
+
+def _scaling_of(
+    features: np.ndarray, scaling: str | None
+) -> tuple[np.ndarray | None, np.ndarray | None]:
+    if scaling in (None, "l2"):
+        return None, None
+    if scaling != "standardize":
+        raise ValueError(f"scaling is {scaling!r}; wanted None, 'standardize' or 'l2'")
+    spread = features.std(axis=0, dtype=np.float64)
+    return features.mean(axis=0, dtype=np.float64), np.where(spread > 0, spread, 1.0)
+
+
+def _scaled(
+    features: np.ndarray,
+    scaling: str | None,
+    shift: Any,
+    scale: Any,
+) -> np.ndarray:
+    copy = features.astype(np.float64)
+    if scaling == "standardize":
+        copy -= shift
+        copy /= scale
+    elif scaling == "l2":
+        length = np.sqrt(np.vecdot(copy, copy))
+        copy /= np.where(length > 0, length, 1.0)[:, None]
+    return copy

@@ -1,0 +1,26 @@
+"""Row blocks small enough to stay in the cache."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+ELEMENTS_PER_BLOCK = 2**17
+
+
+def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
+    """Slices over `n_rows` rows of about 131,000 elements each."""
+    size = max(1, ELEMENTS_PER_BLOCK // max(1, n_columns))
+    for start in range(0, n_rows, size):
+        yield slice(start, min(start + size, n_rows))
+
+
+def block_buffer(logits: np.ndarray) -> np.ndarray:
+    """An empty array that holds any block of `logits` in its computing precision."""
+    n_rows, n_columns = logits.shape
+    size = min(n_rows, max(1, ELEMENTS_PER_BLOCK // n_columns))
+    return np.empty((size, n_columns), computing_dtype(logits))
+
+
+def computing_dtype(logits: np.ndarray) -> type[np.floating]:
+    """float32 for float16 and float32 logits, float64 for everything else."""
+    return np.float32 if logits.dtype in (np.float16, np.float32) else np.float64

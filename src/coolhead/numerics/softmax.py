@@ -1,0 +1,90 @@
+"""Softmax of scaled logits, and what is derived from it, row block by row block."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from coolhead.numerics.blocks import block_buffer, row_blocks
+from coolhead.numerics.inputs import not_finite_message
+
+
+def softmax(logits: np.ndarray, temperature: float | np.ndarray) -> np.ndarray:
+    """softmax(z / T), shape (n, k), in the computing precision of the logits."""
+    probabilities = np.empty(logits.shape, block_buffer(logits[:1]).dtype)
+    for rows, _, powers, total in _scaled_blocks(logits, temperature):
+        np.divide(powers, total[:, None], out=probabilities[rows])
+    return probabilities
+
+
+def confidence(
+    logits: np.ndarray, temperature: float | np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Largest probability and its class, (n,) each, without the probabilities."""
+    largest = np.empty(len(logits), block_buffer(logits[:1]).dtype)
+    predicted = np.empty(len(logits), np.intp)
+    for rows, top, _, total in _scaled_blocks(logits, temperature):
+        # The largest shifted logit is 0, so its power is 1.
+        np.divide(1, total, out=largest[rows])
+        predicted[rows] = top
+    return largest, predicted
+
+
+def log_loss_rows(
+    logits: np.ndarray, labels: np.ndarray, temperature: float | np.ndarray
+) -> np.ndarray:
+    """Negative log-likelihood of each row, (n,) float64, computed in logit space."""
+    losses = np.empty(len(logits))
+    inverse = _inverse(temperature, len(logits))
+    for rows, top, _, total in _scaled_blocks(logits, temperature):
+        block = logits[rows]
+        each = np.arange(len(block))
+        gap = block[each, top].astype(np.float64) - block[each, labels[rows]]
+        losses[rows] = np.log(total, dtype=np.float64) + gap * inverse[rows]
+    return losses
+
+
+def brier_rows(
+    logits: np.ndarray, labels: np.ndarray, temperature: float | np.ndarray
+) -> np.ndarray:
+    """Brier score of each row, summed over classes, (n,) float64."""
+    scores = np.empty(len(logits))
+    for rows, _, powers, total in _scaled_blocks(logits, temperature):
+        own = powers[np.arange(len(powers)), labels[rows]] / total
+        squares = np.vecdot(powers, powers) / np.square(total)
+        scores[rows] = squares - 2 * own + 1
+    return scores
+
+
+def _scaled_blocks(
+    logits: np.ndarray, temperature: float | np.ndarray
+) -> Iterator[tuple[slice, np.ndarray, np.ndarray, np.ndarray]]:
+    """(rows, top class, exp((z - max) / T), sum of those) of every block."""
+    buffer = block_buffer(logits)
+    inverse = _inverse(temperature, len(logits))[:, None].astype(buffer.dtype)
+    ones = np.ones(logits.shape[1], buffer.dtype)
+    for rows in row_blocks(*logits.shape):
+        block = logits[rows]
+        powers = buffer[: len(block)]
+        top = block.argmax(axis=1)
+        peak = block[np.arange(len(block)), top].astype(buffer.dtype)
+        with np.errstate(invalid="ignore", over="ignore"):
+            np.subtract(block, peak[:, None], out=powers, dtype=buffer.dtype)
+            _refuse_not_finite(logits, rows, powers @ ones)
+            np.multiply(powers, inverse[rows], out=powers)
+        np.exp(powers, out=powers)
+        yield rows, top, powers, powers @ ones
+
+
+def _refuse_not_finite(logits: np.ndarray, rows: slice, sums: np.ndarray) -> None:
+    """A sum is finite unless an entry is not, or (rarely) it overflowed."""
+    if np.isfinite(sums).all():
+        return
+    bad = np.flatnonzero(~np.isfinite(logits[rows]).all(axis=1))
+    if len(bad):
+        raise ValueError(not_finite_message(logits, bad + rows.start, "logits"))
+
+
+def _inverse(temperature: float | np.ndarray, n_rows: int) -> np.ndarray:
+    with np.errstate(divide="ignore"):
+        inverse = 1 / np.asarray(temperature, np.float64)
+    return np.broadcast_to(inverse, (n_rows,))

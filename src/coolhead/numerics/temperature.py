@@ -1,0 +1,259 @@
+"""The temperature of any number of groups, in the same passes over the logits.
+
+In the inverse temperature b = 1/T the loss is convex, and two averages that need no
+iteration decide whether it has a minimum: its slope at b = 0 and at b = infinity.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coolhead.numerics.blocks import computing_dtype
+from coolhead.numerics.inputs import as_logits, check_labels, check_weights
+from coolhead.numerics.moments import Rows, summarise_rows
+from coolhead.numerics.newton import Groups, Minimum, Pull, minimise
+from coolhead.numerics.softmax import log_loss_rows
+
+# T is looked for between s / BOUND and s * BOUND, with s the mean of (row maximum -
+# row mean): relative to the logits, so that a head with huge logits is not clipped.
+BOUND = 300.0
+WARM_START_ROWS = 2_000
+WARM_START_ROWS_PER_GROUP = 200
+LAST_STEP = {np.float32: 3e-4, np.float64: 3e-6}
+
+
+class Status(StrEnum):
+    """How a fit ended. Only `converged` is an interior minimum of the loss."""
+
+    CONVERGED = "converged"
+    AT_BOUND = "at_bound"
+    PERFECTLY_SEPARATED = "perfectly_separated"
+    WORSE_THAN_UNIFORM = "worse_than_uniform"
+    CONSTANT_LOGITS = "constant_logits"
+    TOO_FEW_SAMPLES = "too_few_samples"
+    FALLBACK = "fallback"
+
+
+@dataclass(frozen=True)
+class TemperatureFit:
+    """Fitted temperatures; `temperature[i]`, `status[i]`, ... belong to `groups[i]`.
+
+    Without groups every field is a scalar and `groups` is None.
+
+    temperature : T > 0, what the logits are divided by.
+    status : one of `Status`, as a string.
+    nll : weighted mean negative log-likelihood at that temperature.
+    n_samples : number of rows.
+    log_temperature_se : standard error of log T; NaN where there is no minimum.
+    """
+
+    temperature: Any
+    groups: np.ndarray | None
+    status: Any
+    nll: Any
+    n_samples: Any
+    log_temperature_se: Any
+
+
+class Solution(NamedTuple):
+    """Arrays of one entry per group."""
+
+    temperature: np.ndarray
+    status: np.ndarray
+    nll: np.ndarray
+    n_samples: np.ndarray
+    log_temperature_se: np.ndarray
+
+
+def fit_temperature(
+    logits: Any, labels: Any, *, groups: Any = None, sample_weight: Any = None
+) -> TemperatureFit:
+    """Temperature that minimises the negative log-likelihood of softmax(logits / T).
+
+    Parameters
+    ----------
+    logits : (n, k), or (n,) scores of a binary classifier, taken as [0, s].
+    labels : (n,) integers in 0..k-1.
+    groups : (n,) optional. Each distinct value gets its own temperature; all are
+        solved together.
+    sample_weight : (n,) optional, >= 0.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> logits = np.array([[4.0, 0.0], [4.0, 0.0], [4.0, 0.0], [4.0, 0.0]])
+    >>> fit = fit_temperature(logits, [0, 0, 0, 1])     # 75 % right: 4 / log 3
+    >>> round(fit.temperature, 6), fit.status
+    (3.640957, 'converged')
+    """
+    array = as_logits(logits)
+    labels = check_labels(labels, array.shape[1], len(array))
+    weights = check_weights(sample_weight, len(array))
+    rows = summarise_rows(array, labels, scores=np.ndim(logits) == 1)
+    names, codes = _group_codes(groups, len(array))
+    solution = solve_temperatures(rows, labels, codes, weights)
+    if names is not None:
+        return TemperatureFit(solution.temperature, names, *solution[1:])
+    temperature, status, nll, n_samples, error = (column[0] for column in solution)
+    return TemperatureFit(
+        float(temperature), None, str(status), float(nll), int(n_samples), float(error)
+    )
+
+
+def solve_temperatures(
+    rows: Rows,
+    labels: np.ndarray,
+    codes: np.ndarray,
+    weights: np.ndarray | None = None,
+    n_groups: int | None = None,
+    pull: Pull | None = None,
+) -> Solution:
+    """`fit_temperature` on checked arrays, optionally pulled to a common value."""
+    groups = _weighted_groups(codes, weights, n_groups)
+    spread = groups.mean(rows.drop)
+    status = _existence(
+        groups,
+        spread,
+        slope_at_zero=groups.mean(rows.gap - rows.drop),
+        slope_at_infinity=groups.mean(rows.gap),
+        pulled=pull is not None,
+    )
+    wanted = status == Status.CONVERGED
+    middle = -np.log(np.where(spread > 0, spread, 1.0))
+    limits = middle - np.log(BOUND), middle + np.log(BOUND)
+    end = _search(rows, groups, middle, limits, wanted, pull)
+    status = np.where(wanted & end.at_bound, str(Status.AT_BOUND), status)
+    log_inverse = _where_no_minimum(status, end.log_inverse, limits, pull)
+    nll = _complete_loss(rows, labels, groups, end.loss, log_inverse)
+    error = np.where(
+        status == Status.CONVERGED, end.score_norm / _positive(end.bend), np.nan
+    )
+    counts = np.bincount(codes, minlength=groups.count)
+    return Solution(np.exp(-log_inverse), status, nll, counts, error)
+
+
+def _group_codes(groups: Any, n_rows: int) -> tuple[np.ndarray | None, np.ndarray]:
+    if groups is None:
+        return None, np.zeros(n_rows, np.intp)
+    array = np.asarray(groups)
+    if array.shape != (n_rows,):
+        raise ValueError(
+            f"groups has shape {array.shape}; wanted one group per row, ({n_rows},)"
+        )
+    if array.dtype.kind == "O":
+        array = array.astype(str)
+    names, codes = np.unique(array, return_inverse=True)
+    return names, codes
+
+
+def _weighted_groups(
+    codes: np.ndarray, weights: np.ndarray | None, n_groups: int | None
+) -> Groups:
+    count = int(codes.max()) + 1 if n_groups is None else n_groups
+    mass = np.bincount(codes, weights, minlength=count).astype(np.float64)
+    per_row = np.where(mass > 0, 1 / _positive(mass), 0.0)[codes]
+    return Groups(codes, per_row if weights is None else weights * per_row, count)
+
+
+def _positive(values: np.ndarray) -> np.ndarray:
+    """`values`, with one in place of zeros and NaN, to divide by."""
+    return np.where(values > 0, values, 1.0)
+
+
+def _existence(
+    groups: Groups,
+    spread: np.ndarray,
+    slope_at_zero: np.ndarray,
+    slope_at_infinity: np.ndarray,
+    *,
+    pulled: bool,
+) -> np.ndarray:
+    """Status of each group before any iteration; `converged` means: worth solving."""
+    status = np.full(groups.count, str(Status.CONVERGED), dtype="<U19")
+    if not pulled:  # a pull towards a finite value always leaves a minimum
+        status[slope_at_zero >= 0] = Status.WORSE_THAN_UNIFORM
+        status[slope_at_infinity <= 0] = Status.PERFECTLY_SEPARATED
+    status[spread <= 0] = Status.CONSTANT_LOGITS
+    status[np.bincount(groups.codes, groups.share, groups.count) <= 0] = (
+        Status.TOO_FEW_SAMPLES
+    )
+    return status
+
+
+def _search(
+    rows: Rows,
+    groups: Groups,
+    middle: np.ndarray,
+    limits: tuple[np.ndarray, np.ndarray],
+    wanted: np.ndarray,
+    pull: Pull | None,
+) -> Minimum:
+    """A few cheap passes over a subsample, then as few full passes as possible."""
+    last_step = LAST_STEP[computing_dtype(rows.logits)]
+    start = middle + 1.0
+    if not wanted.any():
+        return minimise_nothing(groups, start)
+    index = _subsample(groups)
+    if index is not None and pull is None:
+        rough = minimise(rows, groups, start, limits, wanted, 0.02, index)
+        # Few rows may lack a minimum that all rows together have.
+        start = np.where(rough.at_bound, start, rough.log_inverse)
+    return minimise(rows, groups, start, limits, wanted, last_step, pull=pull)
+
+
+def minimise_nothing(groups: Groups, position: np.ndarray) -> Minimum:
+    """The end of a search in which no group was worth solving."""
+    return Minimum(
+        position, np.zeros(groups.count, bool), *np.full((3, groups.count), np.nan)
+    )
+
+
+def _subsample(groups: Groups) -> np.ndarray | None:
+    """Evenly spaced rows of every group; None where that would be most rows anyway."""
+    per_group = max(WARM_START_ROWS // groups.count, WARM_START_ROWS_PER_GROUP)
+    n_rows = len(groups.codes)
+    if n_rows < 4 * per_group * groups.count:
+        return None
+    if groups.count == 1:
+        return np.arange(0, n_rows, n_rows // per_group)
+    sizes = np.bincount(groups.codes, minlength=groups.count)
+    order = np.argsort(groups.codes, kind="stable")
+    sorted_codes = groups.codes[order]
+    rank = np.arange(n_rows) - (np.cumsum(sizes) - sizes)[sorted_codes]
+    stride = np.maximum(1, sizes // per_group)[sorted_codes]
+    return np.sort(order[rank % stride == 0])
+
+
+def _where_no_minimum(
+    status: np.ndarray,
+    log_inverse: np.ndarray,
+    limits: tuple[np.ndarray, np.ndarray],
+    pull: Pull | None,
+) -> np.ndarray:
+    """T at its lower or upper limit, or 1 (the pull's centre), where none exists."""
+    neutral = 0.0 if pull is None else pull.center
+    indifferent = (status == Status.CONSTANT_LOGITS) | (
+        status == Status.TOO_FEW_SAMPLES
+    )
+    log_inverse = np.where(status == Status.WORSE_THAN_UNIFORM, limits[0], log_inverse)
+    log_inverse = np.where(status == Status.PERFECTLY_SEPARATED, limits[1], log_inverse)
+    return np.where(indifferent, neutral, log_inverse)
+
+
+def _complete_loss(
+    rows: Rows,
+    labels: np.ndarray,
+    groups: Groups,
+    loss: np.ndarray,
+    log_inverse: np.ndarray,
+) -> np.ndarray:
+    """Mean loss of the groups that were never searched."""
+    missing = np.isnan(loss)
+    if not missing.any():
+        return loss
+    index = np.flatnonzero(missing[groups.codes])
+    temperature = np.exp(-log_inverse)[groups.codes[index]]
+    each = log_loss_rows(rows.logits[index], labels[index], temperature)
+    return np.where(missing, groups.mean(each, index), loss)
