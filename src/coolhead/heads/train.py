@@ -1,0 +1,148 @@
+"""`train_head`: one door to every kind of head."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from coolhead.archive import DomainArchive
+from coolhead.heads.batches import TrainingRows
+from coolhead.heads.head import Head
+from coolhead.heads.scaling import center_and_scale
+from coolhead.heads.settings import head_settings
+from coolhead.numerics.inputs import check_features
+
+
+def train_head(
+    archive: DomainArchive,
+    source: str | Sequence[str],
+    *,
+    kind: str = "mlp",
+    small: np.ndarray | None = None,
+    random_state: int = 0,
+    **settings: Any,
+) -> Head:
+    """Train a classifier on the features of one or several source domains.
+
+    Parameters
+    ----------
+    archive : DomainArchive
+        Features and labels; rows of other domains are never looked at.
+    source : str or sequence of str
+        Domain(s) to train on.
+    kind : {"mlp", "logistic", "erm", "mldg"}
+        The first two train with scikit-learn, the last two with torch. "erm" has
+        dropout and weight decay; "mldg" also learns to survive a change of domain
+        and needs at least two sources.
+    small : (n,) bool, optional
+        The archive's Small rows: left out of training; those of the sources serve
+        early stopping, the choice of MLDG's inner step and the learning curve.
+    random_state : int
+        Seed of initial values, shuffles and dropout.
+    **settings
+        Fields of the kind's settings, for example ``hidden=(512,)``, ``epochs=20``.
+
+    Returns
+    -------
+    Head
+        ``head.apply(archive)`` gives logits and penultimate features.
+    """
+    chosen = head_settings(kind, **settings)
+    sources = [source] if isinstance(source, str) else list(source)
+    features, labels = _columns(archive)
+    rows = training_rows(archive, sources, small)
+    _check_enough(kind, chosen, sources, rows)
+    center, scale = center_and_scale(features, rows.train)
+    n_classes = archive.n_classes or int(labels.max()) + 1
+    arguments = (features, labels, rows, n_classes, chosen)
+    trainer = _train_with_torch if kind in ("erm", "mldg") else _train_without_torch
+    layers, curve, chosen = trainer(*arguments, center, scale, random_state)
+    record = {"kind": kind, "source": sources, "random_state": random_state}
+    return Head(
+        weights=tuple(np.asarray(weight, np.float32) for weight, _ in layers),
+        biases=tuple(np.asarray(bias, np.float32) for _, bias in layers),
+        center=center,
+        scale=scale,
+        settings={**record, "n_train": int(rows.train.size), **asdict(chosen)},
+        curve=curve,
+    )
+
+
+def training_rows(
+    archive: DomainArchive, sources: Sequence[str], small: np.ndarray | None
+) -> TrainingRows:
+    """Return the sources' Large rows to train on and their Small rows to watch."""
+    domains = np.asarray(archive.domains)
+    known = list(archive.domain_names)
+    if not sources or not set(sources) <= set(known):
+        msg = f"source must name domains of the archive, {known}; found {sources}"
+        raise ValueError(msg)
+    held_out = np.zeros(domains.size, bool) if small is None else np.asarray(small)
+    if held_out.shape != domains.shape or held_out.dtype != bool:
+        msg = (
+            f"small must be a boolean mask of shape {domains.shape}; "
+            f"found {held_out.dtype} of shape {held_out.shape}"
+        )
+        raise ValueError(msg)
+    inside = np.isin(domains, sources)
+    large, small = inside & ~held_out, inside & held_out
+    return TrainingRows(np.flatnonzero(large), np.flatnonzero(small), domains)
+
+
+def _check_enough(kind: str, settings: Any, sources: list, rows: TrainingRows) -> None:
+    if rows.train.size < 2:
+        msg = f"source {sources} has {rows.train.size} rows to train on; at least 2"
+        raise ValueError(msg)
+    if kind == "mldg" and len(np.unique(rows.domains[rows.train])) < 2:
+        msg = f"kind='mldg' needs at least two source domains; found {sources}"
+        raise ValueError(msg)
+    if getattr(settings, "patience", None) and rows.small.size == 0:
+        msg = "patience stops early on the sources' Small rows: give small="
+        raise ValueError(msg)
+
+
+def _columns(archive: DomainArchive) -> tuple[np.ndarray, np.ndarray]:
+    if archive.features is None or archive.labels is None:
+        missing = "features" if archive.features is None else "labels"
+        msg = f"archive.{missing} is None: a head is trained on features and labels"
+        raise ValueError(msg)
+    return check_features(archive.features, len(archive)), archive.labels
+
+
+def _train_with_torch(
+    features, labels, rows, n_classes, settings, center, scale, random_state
+):
+    try:
+        from coolhead.heads.network import StandardisedRows
+        from coolhead.heads.training import train_network
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        msg = "kind='erm' and 'mldg' need torch: pip install 'coolhead[torch]'; "
+        msg += "kind='mlp' trains without it"
+        raise ModuleNotFoundError(msg, name="torch") from error
+    inputs = StandardisedRows(features, labels, center, scale)
+    parameters, curve, settings = train_network(
+        inputs, rows, n_classes, settings, random_state
+    )
+    arrays = [p.detach().numpy() for p in parameters]
+    layers = [(w.T, b) for w, b in zip(arrays[::2], arrays[1::2], strict=True)]
+    return layers, curve, settings
+
+
+def _train_without_torch(
+    features, labels, rows, n_classes, settings, center, scale, random_state
+):
+    from coolhead.heads.classical import fit_logistic, fit_mlp
+    from coolhead.heads.settings import LogisticSettings
+
+    def pair(index):
+        x = (np.asarray(features[index], np.float32) - center) / scale
+        return x, np.asarray(labels[index])
+
+    train, small = pair(rows.train), pair(rows.small)
+    if isinstance(settings, LogisticSettings):
+        return fit_logistic(*train, n_classes, settings), [], settings
+    layers, curve = fit_mlp(train, small, n_classes, settings, random_state)
+    return layers, curve, settings
