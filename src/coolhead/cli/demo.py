@@ -1,0 +1,22 @@
+"""The default experiment, from nothing to a report."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def demo(
+    folder: Annotated[Path, typer.Option(help="Folder that holds the runs.")] = Path(
+        "runs"
+    ),
+    jobs: Annotated[
+        int | None, typer.Option(help="Worker processes; all cores by default.")
+    ] = None,
+) -> None:
+    """Sentiment in four kinds of text: who stays calibrated where nobody has data?"""
+    from coolhead.experiment.demo import run_demo
+
+    outcome = run_demo(folder, jobs=jobs)
+    if outcome.n_failed:
+        raise typer.Exit(1)

@@ -1,0 +1,30 @@
+"""The measured table of the project, by one command."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def results(
+    pacs: Annotated[
+        Path | None, typer.Option(help="Archive of PACS features (npz, safetensors).")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Markdown file to write.")] = Path(
+        "experiments/RESULTS.md"
+    ),
+    seeds: Annotated[int, typer.Option(help="Number of seeds.")] = 5,
+    folder: Annotated[Path, typer.Option(help="Folder that holds the runs.")] = Path(
+        "runs/results"
+    ),
+    jobs: Annotated[
+        int | None, typer.Option(help="Worker processes; all cores by default.")
+    ] = None,
+) -> None:
+    """Run sentiment, digits and PACS with several seeds and write what came out."""
+    from coolhead.experiment.summary import write_results
+
+    failed = write_results(pacs, out, n_seeds=seeds, folder=folder, jobs=jobs)
+    print(out)
+    if failed:
+        raise typer.Exit(1)

@@ -1,0 +1,164 @@
+"""Classifiers are trained once per source set and kept as archives of logits.
+
+The name of a kept file holds a key made of everything that decides its content, so a
+changed setting is a new file and never a stale answer.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coolhead.archive import DomainArchive, load_archive
+from coolhead.experiment.protocol import (
+    ArchiveData,
+    BundledData,
+    Classifier,
+    Data,
+    Division,
+    FormationsData,
+    TrainedData,
+)
+
+REFERENCE_ROWS = 20_000
+
+
+@dataclass(frozen=True)
+class Training:
+    """One classifier to train: everything that decides its logits."""
+
+    data: Data
+    checksum: str
+    classifier: Classifier
+    source: tuple[str, ...]
+    division: Division
+    classifier_seed: int
+    division_seed: int
+
+    @property
+    def key(self) -> str:
+        """Short digest of all settings, the data and the version."""
+        return settings_key(
+            checksum=self.checksum,
+            classifier=self.classifier.model_dump(mode="json"),
+            source=self.source,
+            division=self.division.model_dump(mode="json"),
+            seeds=(self.classifier_seed, self.division_seed),
+        )
+
+    @property
+    def file_name(self) -> str:
+        """Name of the archive: readable, and unique by its key."""
+        return f"{file_safe('+'.join(self.source))}-{self.key}.safetensors"
+
+
+def settings_key(**settings: Any) -> str:
+    """A digest of JSON values; the package's version is always one of them."""
+    settings["coolhead"] = version("coolhead")
+    text = json.dumps(settings, sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def file_safe(name: str) -> str:
+    """`name` with every character that a file name may not hold replaced."""
+    return "".join(c if c.isalnum() or c in "+-_." else "_" for c in name)
+
+
+def archive_checksum(archive: DomainArchive) -> str:
+    """Digest of the arrays and names of an archive."""
+    digest = hashlib.sha256()
+    names = [archive.domain_names, archive.class_names]
+    digest.update(json.dumps(names).encode())
+    columns = (archive.logits, archive.features, archive.labels, archive.domain_codes)
+    for column in columns:
+        if column is not None:
+            digest.update(f"{column.dtype}{column.shape}".encode())
+            for start in range(0, len(column), 8192):
+                digest.update(np.ascontiguousarray(column[start : start + 8192]))
+    return digest.hexdigest()
+
+
+def load_data(data: Data, *, train: bool = False) -> DomainArchive:
+    """The rows a classifier is applied to, or with `train` those it learns from."""
+    if isinstance(data, BundledData):
+        from coolhead.datasets import load_dataset
+
+        return load_dataset(data.dataset)
+    if isinstance(data, FormationsData):
+        return _formations(data)
+    if isinstance(data, ArchiveData):
+        path = data.train_path if train and data.train_path else data.path
+        return load_archive(path)
+    raise ValueError("data.kind is 'trained': its archives come with logits")
+
+
+def trained_path(data: TrainedData, source: tuple[str, ...], seed: int) -> Path:
+    """The user's archive for one source set."""
+    path = Path(data.pattern.format(source="+".join(source), seed=seed))
+    if not path.is_file():
+        raise ValueError(f"no archive {path} for source {'+'.join(source)}")
+    return path
+
+
+def divide(archive: DomainArchive, division: Division, seed: int) -> np.ndarray:
+    """(n,) True for the Small rows of each domain."""
+    from coolhead.datasets import split_large_small
+
+    return split_large_small(
+        archive, small=division.small, stratify=division.stratify, random_state=seed
+    )
+
+
+def train_classifier(training: Training, folder: Path) -> Path:
+    """Train a classifier, apply it to all rows, keep the archive; return its path.
+
+    Where the classifier learns from an archive of its own, a sample of its training
+    features is kept beside, for the methods that compare with the training data.
+    """
+    from coolhead.heads import train_head
+
+    path = folder / training.file_name
+    archive = load_data(training.data)
+    separate = isinstance(training.data, ArchiveData) and training.data.train_path
+    rows = load_data(training.data, train=True) if separate else archive
+    small = (
+        None if separate else divide(archive, training.division, training.division_seed)
+    )
+    head = train_head(
+        rows,
+        training.source,
+        kind=training.classifier.kind,
+        small=small,
+        random_state=training.classifier_seed,
+        **training.classifier.settings,
+    )
+    penultimate = training.classifier.features == "penultimate"
+    if separate:
+        learned = _sample(rows.select(*training.source))
+        seen = head.apply(learned) if penultimate else learned
+        seen.save(reference_path(path))
+    applied = head.apply(archive)
+    if not penultimate:
+        applied = applied.replace(features=archive.features)
+    applied.save(path)
+    return path
+
+
+def reference_path(path: Path) -> Path:
+    """Where the sample of training features of a classifier lies, if it has one."""
+    return path.with_suffix(".reference.safetensors")
+
+
+def _sample(archive: DomainArchive) -> DomainArchive:
+    if len(archive) <= REFERENCE_ROWS:
+        return archive
+    rows = np.random.default_rng(0).choice(len(archive), REFERENCE_ROWS, replace=False)
+    return archive.rows(np.sort(rows))
+
+
+def _formations(data: FormationsData) -> DomainArchive:
+    raise NotImplementedError

@@ -1,0 +1,101 @@
+"""How far the target lies from the calibration data, in numbers and on a map."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.decomposition import PCA
+
+from coolhead.experiment.fitting import SplitRows
+from coolhead.experiment.results import CellResult
+from coolhead.shift import coverage, density_ratio
+
+DIAGNOSED_ROWS = 4_000
+DRAWN_ROWS = {"calibration": 500, "target": 300}
+
+
+def describe_shift(data: SplitRows, n_clusters: int, result: CellResult) -> None:
+    """Add density-ratio diagnostics and the share outside the calibration data."""
+    known = _some(data.labelled(("calibration",)).features, DIAGNOSED_ROWS)
+    new = _some(data.evaluated.features, DIAGNOSED_ROWS)
+    ratio = density_ratio(known, new, random_state=data.random_state)
+    clusters = data.partition(("calibration",), n_clusters).clusters
+    numbers = {
+        "weight_variance": ratio.variance,
+        "renyi_divergence": ratio.divergence,
+        "effective_sample_size": ratio.effective_sample_size,
+        "n_calibration": len(known),
+        "n_target": len(new),
+        "discriminator_auroc": ratio.auroc,
+        "share_clipped": ratio.share_clipped,
+        "unreliable": ratio.unreliable,
+        "share_outside": coverage(new, clusters).share_outside,
+    }
+    for name, value in numbers.items():
+        result.add("shift", diagnostic=name, value=float(value))
+
+
+def draw_map(
+    data: SplitRows, n_clusters: int, temperatures: np.ndarray, result: CellResult
+) -> None:
+    """Add points of the calibration and target features and the cluster centres.
+
+    The plane is that of the two principal components of the calibration features;
+    a point carries the temperature of its nearest cluster.
+    """
+    partition = data.partition(("calibration",), n_clusters)
+    calibration = data.labelled(("calibration",))
+    plane = PCA(2, random_state=data.random_state)
+    plane.fit(_some(calibration.features, DIAGNOSED_ROWS))
+    groups = {"calibration": calibration, "target": data.evaluated}
+    for role, rows in groups.items():
+        index = _spread(len(rows), DRAWN_ROWS[role])
+        features = np.asarray(rows.features[index], np.float64)
+        nearest, _ = partition.clusters.assign(features)
+        _add_points(
+            result,
+            role,
+            plane.transform(features),
+            rows.domains[index],
+            nearest,
+            temperatures,
+        )
+    centers = partition.clusters.centers
+    numbers = np.arange(len(centers))
+    names = np.full(len(centers), "")
+    _add_points(
+        result, "centre", plane.transform(centers), names, numbers, temperatures
+    )
+
+
+def _add_points(
+    result: CellResult,
+    role: str,
+    points: np.ndarray,
+    domains: np.ndarray,
+    clusters: np.ndarray,
+    temperatures: np.ndarray,
+) -> None:
+    for point, domain, cluster in zip(points, domains, clusters, strict=True):
+        # Four digits are more than a screen shows and halve the file.
+        result.add(
+            "map",
+            x=_short(point[0]),
+            y=_short(point[1]),
+            role=role,
+            domain=str(domain),
+            cluster=int(cluster),
+            temperature=_short(temperatures[cluster]),
+        )
+
+
+def _short(value: Any) -> float:
+    return float(f"{value:.5g}")
+
+
+def _spread(n_rows: int, wanted: int) -> np.ndarray:
+    """At most `wanted` row numbers, evenly spread."""
+    return np.unique(np.linspace(0, n_rows - 1, min(n_rows, wanted)).astype(int))
+
+
+def _some(rows: np.ndarray, wanted: int) -> np.ndarray:
+    return np.asarray(rows[_spread(len(rows), wanted)], np.float32)

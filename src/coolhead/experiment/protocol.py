@@ -1,0 +1,253 @@
+"""The protocol of an experiment: a TOML file, checked before a minute is spent.
+
+Every table of the file is a frozen value; an unknown key is refused with the key
+that was probably meant.
+"""
+
+import tomllib
+from dataclasses import fields
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+
+from coolhead.experiment.mistakes import closest, explain_mistakes
+from coolhead.heads.settings import KINDS, head_settings
+
+Positive = Annotated[int, Field(gt=0)]
+
+
+class Table(BaseModel):
+    """One table of the file: frozen, and strict about its keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class BundledData(Table):
+    """A data set that ships with the package (features only)."""
+
+    kind: Literal["bundled"]
+    dataset: Literal["sentiment", "digits"]
+
+
+class ArchiveData(Table):
+    """One archive of features of all domains; classifiers are trained on it.
+
+    `train_path` names a second archive when the classifier learns from other rows
+    than those of `path` (DomainNet: its train lists).
+    """
+
+    kind: Literal["archive"]
+    path: Path
+    train_path: Path | None = None
+
+
+class TrainedData(Table):
+    """Archives with logits, one per source set, made by a classifier of the user.
+
+    `pattern` holds ``{source}``, replaced by the source domains joined with ``+``,
+    and optionally ``{seed}``.
+    """
+
+    kind: Literal["trained"]
+    pattern: str
+
+    @field_validator("pattern")
+    @classmethod
+    def _names_the_source(cls, pattern: str) -> str:
+        if "{source}" not in pattern:
+            raise ValueError(f"{pattern!r} must contain {{source}}")
+        return pattern
+
+
+class FormationsData(Table):
+    """Simulated formations on ten maps, a stand-in for data never published."""
+
+    kind: Literal["formations"]
+    n_images: Positive = 600
+    backbone: str = "efficientnet-lite0"
+    random_state: int = 0
+
+
+Data = Annotated[
+    BundledData | ArchiveData | TrainedData | FormationsData,
+    Field(discriminator="kind"),
+]
+
+
+class Roles(Table):
+    """How many domains train, calibrate and test, and out of which."""
+
+    domains: tuple[str, ...]
+    source: Positive
+    calibration: int = Field(ge=0)
+    target: Positive
+    calibrate_on: Literal["rest", "source"] = "rest"
+    arrangement: Literal["all", "cyclic"] = "all"
+
+    @model_validator(mode="after")
+    def _enough_domains(self) -> "Roles":
+        if len(set(self.domains)) != len(self.domains):
+            raise ValueError(f"domains repeat a name: {', '.join(self.domains)}")
+        calibration = 0 if self.calibrate_on == "source" else self.calibration
+        if self.calibrate_on == "rest" and calibration == 0:
+            raise ValueError("calibration is 0 but calibrate_on is 'rest'")
+        wanted = self.source + calibration + self.target
+        if wanted > len(self.domains):
+            raise ValueError(
+                f"source + calibration + target = {wanted} domains, "
+                f"but domains lists {len(self.domains)}"
+            )
+        return self
+
+
+class Division(Table):
+    """Large and Small rows of each domain: one division shared by all splits."""
+
+    small: float = Field(0.2, gt=0, lt=1)
+    stratify: bool = False
+
+
+class Classifier(BaseModel):
+    """A head trained on features, with the settings of `coolhead.heads`.
+
+    `features` says what the calibrators see: the head's input, or the activations
+    of its last hidden layer.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+
+    kind: str
+    features: Literal["input", "penultimate"] = "input"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of the head that the file gives."""
+        return dict(self.model_extra or {})
+
+    @model_validator(mode="after")
+    def _known_settings(self) -> "Classifier":
+        if self.kind not in KINDS:
+            hint = closest(self.kind, KINDS)
+            raise ValueError(f"unknown kind {self.kind!r}{hint}")
+        known = [field.name for field in fields(KINDS[self.kind])]
+        for key in self.settings:
+            if key not in known:
+                raise ValueError(f"unknown key {key!r}{closest(key, known)}")
+        head_settings(self.kind, **self.settings)
+        return self
+
+
+class Methods(Table):
+    """The methods that compete, by the names of `coolhead.experiment.methods`."""
+
+    names: tuple[str, ...]
+    clusters: Positive = 8
+    sensitivity: tuple[Positive, ...] = ()
+    discriminator_rows: Positive = 20_000
+
+    @field_validator("names")
+    @classmethod
+    def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        from coolhead.experiment.methods import METHODS
+
+        for name in names:
+            if name not in METHODS:
+                raise ValueError(f"unknown method {name!r}{closest(name, METHODS)}")
+        if len(set(names)) != len(names):
+            raise ValueError(f"a method is named twice: {', '.join(names)}")
+        return names
+
+
+class Evaluation(Table):
+    """How a split is scored: resamples, bins and paired bootstrap."""
+
+    size: Positive = 1500
+    draws: Positive = 1000
+    bins: Positive = 15
+    other_bins: Positive = 10
+    bootstrap: Positive = 1000
+
+
+Varied = Literal["classifier", "division", "clusters"]
+
+
+class Protocol(Table):
+    """Everything that decides the numbers of an experiment."""
+
+    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+    title: str
+    data: Data
+    roles: Roles
+    methods: Methods
+    classifiers: dict[str, Classifier] = Field(default_factory=dict)
+    division: Division = Division()
+    evaluation: Evaluation = Evaluation()
+    seeds: tuple[int, ...] = (0,)
+    vary: tuple[Varied, ...] = ("classifier", "division", "clusters")
+    paper: Literal["office_home", "domainnet"] | None = None
+
+    @model_validator(mode="after")
+    def _classifiers_fit_the_data(self) -> "Protocol":
+        if isinstance(self.data, TrainedData) == bool(self.classifiers):
+            raise ValueError(
+                "[classifiers.NAME] is needed unless data.kind is 'trained', "
+                "which brings its own logits"
+            )
+        if not self.seeds or len(set(self.seeds)) != len(self.seeds):
+            raise ValueError(f"seeds must be distinct and at least one: {self.seeds}")
+        return self
+
+    def seed_of(self, part: Varied, seed: int) -> int:
+        """The seed of one part: the run's seed if that part varies, else 0."""
+        return seed if part in self.vary else 0
+
+
+def protocol_names() -> list[str]:
+    """Names of the protocols inside the package."""
+    folder = files("coolhead.experiment") / "protocols"
+    return sorted(
+        entry.name.removesuffix(".toml")
+        for entry in folder.iterdir()
+        if entry.name.endswith(".toml")
+    )
+
+
+def load_protocol(name_or_path: str | Path, **changes: object) -> Protocol:
+    """Read a protocol by the name of a bundled one or by the path of a TOML file.
+
+    `changes` replace top-level keys, for example ``seeds=[0, 1, 2]``.
+    """
+    text, place = _read(name_or_path)
+    try:
+        content = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{place} is not valid TOML: {error}") from None
+    given = {key: value for key, value in changes.items() if value is not None}
+    try:
+        return Protocol.model_validate(content | given)
+    except ValidationError as error:
+        raise ValueError(explain_mistakes(error, Protocol, place)) from None
+
+
+def _read(name_or_path: str | Path) -> tuple[str, str]:
+    path = Path(name_or_path)
+    if path.is_file():
+        return path.read_text(encoding="utf-8"), str(path)
+    if str(name_or_path) in protocol_names():
+        resource = files("coolhead.experiment") / "protocols" / f"{name_or_path}.toml"
+        return resource.read_text(encoding="utf-8"), f"protocol {name_or_path}"
+    hint = closest(str(name_or_path), protocol_names())
+    known = ", ".join(protocol_names())
+    raise ValueError(
+        f"no protocol file or bundled protocol {str(name_or_path)!r}{hint} "
+        f"(bundled: {known})"
+    )

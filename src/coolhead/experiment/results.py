@@ -1,0 +1,166 @@
+"""The files of a run: their schema, and how finished cells become tables.
+
+A run is a folder ``runs/NAME``:
+
+``results.parquet``
+    Tidy numbers, one row per (classifier, split, seed, method, metric). Columns
+    ``experiment, classifier, split, source, calibration, target, seed, method,
+    metric, value``. Several domains of one role are joined with ``+``. Rates and
+    errors are fractions, not per cent.
+``details/*.parquet``
+    Bulky extras with the same leading columns up to ``seed``:
+
+    - ``reliability``: method, bin, n, sum_confidence, sum_correct
+      (the protocol's equal-width, right-closed bins)
+    - ``histogram``: method, bin, low, high, n, n_correct (40 bins of confidence)
+    - ``selective``: method, coverage, threshold, accuracy (kept: the most confident)
+    - ``temperature``: method, quantile, value (of T over the evaluated rows)
+    - ``status``: method, status, n_fallbacks, clipped_share
+    - ``shift``: diagnostic, value (calibration against target features)
+    - ``map``: x, y, role, domain, cluster, temperature (principal components of the
+      calibration features; role is ``calibration``, ``target`` or ``centre``)
+    - ``sensitivity``: method, n_clusters, ece (evaluated on all rows)
+``failures.parquet``
+    method (``*`` for the whole cell), error.
+``runtimes.parquet``
+    method, fit_seconds, predict_seconds. Apart, because times differ from run to
+    run and everything above has the same bytes each time.
+``run.json``
+    Protocol, versions, machine, command, commit, date.
+``cells/``, ``classifiers/``
+    One file per finished cell and per trained classifier: what a resumed run finds.
+"""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from coolhead.files import atomic_path
+
+KEY_COLUMNS = (
+    "experiment",
+    "classifier",
+    "split",
+    "source",
+    "calibration",
+    "target",
+    "seed",
+)
+TABLES: dict[str, dict[str, Any]] = {
+    "results": {"method": pl.String, "metric": pl.String, "value": pl.Float64},
+    "reliability": {
+        "method": pl.String,
+        "bin": pl.Int64,
+        "n": pl.Int64,
+        "sum_confidence": pl.Float64,
+        "sum_correct": pl.Int64,
+    },
+    "histogram": {
+        "method": pl.String,
+        "bin": pl.Int64,
+        "low": pl.Float64,
+        "high": pl.Float64,
+        "n": pl.Int64,
+        "n_correct": pl.Int64,
+    },
+    "selective": {
+        "method": pl.String,
+        "coverage": pl.Float64,
+        "threshold": pl.Float64,
+        "accuracy": pl.Float64,
+    },
+    "temperature": {"method": pl.String, "quantile": pl.Float64, "value": pl.Float64},
+    "status": {
+        "method": pl.String,
+        "status": pl.String,
+        "n_fallbacks": pl.Int64,
+        "clipped_share": pl.Float64,
+    },
+    "shift": {"diagnostic": pl.String, "value": pl.Float64},
+    "map": {
+        "x": pl.Float64,
+        "y": pl.Float64,
+        "role": pl.String,
+        "domain": pl.String,
+        "cluster": pl.Int64,
+        "temperature": pl.Float64,
+    },
+    "sensitivity": {"method": pl.String, "n_clusters": pl.Int64, "ece": pl.Float64},
+    "failures": {"method": pl.String, "error": pl.String},
+    "runtimes": {
+        "method": pl.String,
+        "fit_seconds": pl.Float64,
+        "predict_seconds": pl.Float64,
+    },
+}
+_IN_FRONT = ("results", "failures", "runtimes")
+
+
+@dataclass
+class CellResult:
+    """What one cell found: for each table a list of rows without the key columns."""
+
+    tables: dict[str, list[dict[str, Any]]] = field(
+        default_factory=lambda: {name: [] for name in TABLES}
+    )
+
+    def add(self, table: str, **row: Any) -> None:
+        """Append one row to a table."""
+        self.tables[table].append(row)
+
+    @property
+    def failed(self) -> bool:
+        """True if the cell or one of its methods raised an error."""
+        return bool(self.tables["failures"])
+
+
+def write_cell(path: Path, key: dict[str, Any], result: CellResult) -> None:
+    """Write a finished cell; the runtimes go to a file of their own, first."""
+    tables = dict(result.tables)
+    runtimes = {"key": key, "tables": {"runtimes": tables.pop("runtimes")}}
+    _write_json(path.with_suffix(".runtimes.json"), runtimes)
+    _write_json(path, {"key": key, "tables": tables})
+
+
+def read_cell(path: Path) -> dict[str, Any]:
+    """Read a cell file: its key and its tables."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def assemble(run: Path, cell_paths: list[Path]) -> None:
+    """Build the Parquet files of a run from cell files, in the order given."""
+    cells = [read_cell(path) for path in cell_paths]
+    cells += [read_cell(path.with_suffix(".runtimes.json")) for path in cell_paths]
+    (run / "details").mkdir(parents=True, exist_ok=True)
+    for name in TABLES:
+        frame = _frame(name, cells)
+        with atomic_path(table_path(run, name)) as temporary:
+            frame.write_parquet(temporary)
+
+
+def table_path(run: str | Path, name: str) -> Path:
+    """Where a table of a run lies."""
+    folder = Path(run) if name in _IN_FRONT else Path(run) / "details"
+    return folder / f"{name}.parquet"
+
+
+def read_table(run: str | Path, name: str) -> pl.DataFrame:
+    """Read one table of a run by the name the schema gives it."""
+    path = table_path(run, name)
+    if not path.is_file():
+        raise ValueError(f"{run} holds no {path.name}; is it the folder of a run?")
+    return pl.read_parquet(path)
+
+
+def _frame(name: str, cells: list[dict[str, Any]]) -> pl.DataFrame:
+    schema = dict.fromkeys(KEY_COLUMNS, pl.String) | {"seed": pl.Int64} | TABLES[name]
+    rows = [cell["key"] | row for cell in cells for row in cell["tables"].get(name, [])]
+    return pl.DataFrame(rows, schema=schema)
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    with atomic_path(path) as temporary:
+        temporary.write_text(json.dumps(content), encoding="utf-8")

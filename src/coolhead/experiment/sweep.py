@@ -1,0 +1,155 @@
+"""Run all cells of a protocol in parallel; stop and go on at any moment.
+
+Each finished cell is one small file that appears whole or not at all. A later run
+takes up the files it finds, computes the rest, and builds the result tables in a fixed
+order: the same bytes, however often it was killed and however many workers it had.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from joblib import Parallel, delayed
+from threadpoolctl import threadpool_limits
+
+from coolhead.experiment.cell import evaluate_cell
+from coolhead.experiment.plan import CellJob, Plan, make_plan
+from coolhead.experiment.protocol import Protocol
+from coolhead.experiment.record import write_run_record
+from coolhead.experiment.results import CellResult, assemble, read_cell, write_cell
+
+SECONDS_BETWEEN_TABLES = 30.0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a sweep did; `run` is the folder with the results."""
+
+    run: Path
+    n_cells: int
+    n_found: int
+    n_failed: int
+    errors: tuple[str, ...]
+
+
+def run_sweep(
+    protocol: Protocol,
+    folder: str | Path = "runs",
+    *,
+    jobs: int | None = None,
+    report: Callable[[str, int, int, int], None] | None = None,
+) -> Outcome:
+    """Train the classifiers, evaluate every cell, write the tables.
+
+    Parameters
+    ----------
+    protocol : Protocol
+    folder : path
+        The run's folder is ``folder/protocol.name``.
+    jobs : int, optional
+        Worker processes. None leaves the choice to joblib, so that an enclosing
+        ``joblib.parallel_config`` (dask, ray) is respected.
+    report : callable, optional
+        Called as ``report(what, done, failed, total)`` after each finished piece.
+    """
+    run = Path(folder) / protocol.name
+    for name in ("cells", "classifiers"):
+        (run / name).mkdir(parents=True, exist_ok=True)
+    tell = report or (lambda what, done, failed, total: None)
+    started = time.time()
+    plan = make_plan(protocol, run)
+    errors = _train(plan, jobs, tell)
+    found = [job for job in plan.jobs if _is_done(job)]
+    _run_cells(plan, found, errors, jobs, tell)
+    assemble(run, [job.path for job in plan.jobs])
+    write_run_record(run, protocol, plan, seconds=time.time() - started)
+    failures = [line for job in plan.jobs for line in _failures(job)]
+    n_failed = sum(bool(_failures(job)) for job in plan.jobs)
+    return Outcome(run, len(plan.jobs), len(found), n_failed, tuple(failures))
+
+
+def _train(plan: Plan, jobs: int | None, tell: Callable) -> dict[Path, str]:
+    """Train what is missing; return the error of every classifier that failed."""
+    missing = [
+        t for t in plan.trainings if not (plan.classifiers / t.file_name).is_file()
+    ]
+    errors: dict[Path, str] = {}
+    tell("classifiers", 0, 0, len(missing))
+    tasks = ((training, plan.classifiers) for training in missing)
+    for done, (path, error) in enumerate(_parallel(_train_one, tasks, jobs), 1):
+        if error:
+            errors[path] = error
+        tell("classifiers", done, len(errors), len(missing))
+    return errors
+
+
+def _run_cells(
+    plan: Plan,
+    found: list[CellJob],
+    errors: dict[Path, str],
+    jobs: int | None,
+    tell: Callable,
+) -> None:
+    total, done, failed = len(plan.jobs), len(found), 0
+    done_paths = {job.path for job in found}
+    tell("cells", done, failed, total)
+    pending = [job for job in plan.jobs if job.path not in done_paths]
+    tasks = ((job, errors.get(job.archive)) for job in pending)
+    last = time.monotonic()
+    for job, result in _parallel(_run_one, tasks, jobs):
+        write_cell(job.path, job.key, result)
+        done, failed = done + 1, failed + result.failed
+        tell("cells", done, failed, total)
+        if time.monotonic() - last > SECONDS_BETWEEN_TABLES:
+            assemble(plan.run, [job.path for job in plan.jobs if job.path.is_file()])
+            last = time.monotonic()
+
+
+def _parallel(function: Callable, tasks: Iterator[tuple], jobs: int | None) -> Any:
+    calls = (delayed(function)(*task) for task in tasks)
+    try:
+        parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
+    except ValueError:  # A backend that can not hand out results one by one.
+        parallel = Parallel(n_jobs=jobs)
+    return parallel(calls)
+
+
+def _train_one(training: Any, folder: Path) -> tuple[Path, str | None]:
+    from coolhead.experiment.classifiers import train_classifier
+
+    path = folder / training.file_name
+    # One thread everywhere: the sums of BLAS depend on the number of threads.
+    with threadpool_limits(1):
+        try:
+            train_classifier(training, folder)
+        except Exception as error:
+            return path, describe_error(error)
+    return path, None
+
+
+def _run_one(job: CellJob, error: str | None) -> tuple[CellJob, CellResult]:
+    if error is None:
+        with threadpool_limits(1):
+            try:
+                return job, evaluate_cell(job)
+            except Exception as raised:
+                error = describe_error(raised)
+    result = CellResult()
+    result.add("failures", method="*", error=error)
+    return job, result
+
+
+def describe_error(error: Exception) -> str:
+    """Type and message of an error, in one line."""
+    return f"{type(error).__name__}: {error}".replace("\n", " ")
+
+
+def _is_done(job: CellJob) -> bool:
+    return job.path.is_file() and not read_cell(job.path)["tables"]["failures"]
+
+
+def _failures(job: CellJob) -> list[str]:
+    rows = read_cell(job.path)["tables"]["failures"]
+    return [f"{job.split.name}, {row['method']}: {row['error']}" for row in rows]
