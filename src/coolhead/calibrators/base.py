@@ -112,9 +112,9 @@ class TemperatureCalibrator(BaseEstimator):
             refuse_probabilities(array, "logits")
         if array.shape[1] != self.n_classes_:
             raise ValueError(
-                f"logits has {array.shape[1]} columns; "
-                f"X has {array.shape[1]} features, but {type(self).__name__} is expecting {self.n_classes_} features as "
-                "input: one column per class, as in fit"
+                f"logits has {array.shape[1]} columns; X has {array.shape[1]} "
+                f"features, but {type(self).__name__} is expecting "
+                f"{self.n_classes_} features as input: one column per class, as in fit"
             )
         if not self.uses_features:
             return array, None

@@ -36,7 +36,10 @@ class Moments(NamedTuple):
 
 
 def summarise_rows(logits: np.ndarray, labels: np.ndarray, *, scores: bool) -> Rows:
-    """Read the logits once; refuse NaN, infinity and, unless `scores`, probabilities."""
+    """Read the logits once; refuse NaN, infinity and probabilities.
+
+    scores : binary scores were given, which may well lie in [0, 1].
+    """
     n_rows, n_columns = logits.shape
     buffer = block_buffer(logits)
     mean_of = np.full(n_columns, 1 / n_columns, buffer.dtype)
