@@ -39,7 +39,7 @@ def fit_cluster_temperatures(
     common = float(whole.temperature[0])
     pull = Pull(shrinkage / sizes, -np.log(common)) if shrinkage > 0 else None
     solved = solve_temperatures(
-        data.rows, data.labels, partition.assignment, data.weights, count, pull
+        data.rows, partition.assignment, data.weights, count, pull
     )
     small = (sizes < min_cluster_size) & (sizes < len(data.labels))
     status = np.where(small, str(Status.TOO_FEW_SAMPLES), solved.status)

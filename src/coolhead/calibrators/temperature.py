@@ -54,7 +54,7 @@ class TemperatureScaling(TemperatureCalibrator):
 def set_level(data: FitData, weights: np.ndarray | None) -> Solution:
     """The temperature of all rows as one group."""
     codes = np.zeros(len(data.labels), np.intp)
-    return solve_temperatures(data.rows, data.labels, codes, weights)
+    return solve_temperatures(data.rows, codes, weights)
 
 
 def weigh_domains(data: FitData, domain_weights: str) -> np.ndarray | None:

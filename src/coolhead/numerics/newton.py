@@ -4,27 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coolhead.numerics.moments import Rows, row_moments
+from coolhead.numerics.groups import Evaluate, Sums
 
 MAX_STEP = 2.0
 MAX_PASSES = 200
-
-
-class Groups(NamedTuple):
-    """codes : (n,) group of each row; share : (n,) weight of the row in its group.
-
-    The shares of a group sum to one, so that weighted sums are weighted means.
-    """
-
-    codes: np.ndarray
-    share: np.ndarray
-    count: int
-
-    def mean(self, values: np.ndarray, index: np.ndarray | None = None) -> np.ndarray:
-        """Weighted mean of `values` (of the rows `index`) in every group."""
-        if index is None:
-            return np.bincount(self.codes, self.share * values, self.count)
-        return np.bincount(self.codes[index], self.share[index] * values, self.count)
 
 
 class Pull(NamedTuple):
@@ -45,30 +28,27 @@ class Minimum(NamedTuple):
 
 
 def minimise(
-    rows: Rows,
-    groups: Groups,
+    evaluate: Evaluate,
     start: np.ndarray,
     limits: tuple[np.ndarray, np.ndarray],
     wanted: np.ndarray,
     last_step: float,
-    index: np.ndarray | None = None,
     pull: Pull | None = None,
 ) -> Minimum:
     """Minimise the loss of every `wanted` group over log b within `limits`.
+
+    `evaluate` is one pass over the data, wherever the data are.
 
     Newton squares the error, so the search ends with the first step smaller than
     `last_step`: about last_step² is then left. Groups that have ended are no longer
     visited.
     """
     position = np.clip(start, *limits)
-    low, high = np.full(groups.count, -np.inf), np.full(groups.count, np.inf)
+    low, high = np.full(len(start), -np.inf), np.full(len(start), np.inf)
     active = wanted.copy()
-    end = Minimum(
-        position, np.zeros(groups.count, bool), *np.full((3, groups.count), np.nan)
-    )
-    for _ in range(MAX_PASSES):
-        visit = _rows_of(active, groups.codes, index)
-        slope, bend = _evaluate(rows, groups, visit, active, end)
+    end = unsearched(position)
+    for _ in range(MAX_PASSES if active.any() else 0):
+        slope, bend = _note(evaluate(position, active), active, end)
         step = _newton_step(position, slope, bend, pull)
         rising = step < 0
         high = np.where(active & rising, position, high)
@@ -89,39 +69,23 @@ def minimise(
     return end
 
 
-def _rows_of(
-    active: np.ndarray, codes: np.ndarray, index: np.ndarray | None
-) -> np.ndarray | None:
-    """The rows of the active groups; None stands for all of them, in order."""
-    if active.all():
-        return index
-    if index is None:
-        return np.flatnonzero(active[codes])
-    return index[active[codes[index]]]
+def unsearched(position: np.ndarray) -> Minimum:
+    """A search that has not begun: no group has a loss yet."""
+    count = len(position)
+    return Minimum(position, np.zeros(count, bool), *np.full((3, count), np.nan))
 
 
-def _evaluate(
-    rows: Rows,
-    groups: Groups,
-    visit: np.ndarray | None,
-    active: np.ndarray,
-    end: Minimum,
+def _note(
+    sums: Sums, active: np.ndarray, end: Minimum
 ) -> tuple[np.ndarray, np.ndarray]:
-    """One pass: note the loss at the current position, return slope and curvature."""
+    """Keep what was found at the current position; return slope and curvature."""
     inverse = np.exp(end.log_inverse)
-    codes = groups.codes if visit is None else groups.codes[visit]
-    moments = row_moments(rows, inverse[codes], visit)
-    share = groups.share if visit is None else groups.share[visit]
-    slope, bend = (
-        groups.mean(moments.score, visit),
-        groups.mean(moments.curvature, visit),
-    )
-    squares = np.bincount(codes, np.square(share * moments.score), groups.count)
-    end.loss[active] = groups.mean(moments.loss, visit)[active]
+    slope, bend = inverse * sums.score, np.square(inverse) * sums.curvature
+    end.loss[active] = sums.loss[active]
     # A subsample's shares sum to less than one; ratios of these two are unaffected.
-    end.bend[active] = (np.square(inverse) * bend)[active]
-    end.score_norm[active] = (inverse * np.sqrt(squares))[active]
-    return inverse * slope, np.square(inverse) * bend
+    end.bend[active] = bend[active]
+    end.score_norm[active] = (inverse * np.sqrt(sums.squares))[active]
+    return slope, bend
 
 
 def _newton_step(

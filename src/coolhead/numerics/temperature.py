@@ -6,21 +6,28 @@ iteration decide whether it has a minimum: its slope at b = 0 and at b = infinit
 
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from coolhead.numerics.blocks import computing_dtype
+from coolhead.numerics.groups import (
+    Evaluate,
+    Groups,
+    Totals,
+    group_sums,
+    group_totals,
+    strided_rows,
+    warm_start_strides,
+)
 from coolhead.numerics.inputs import as_logits, check_labels, check_weights
 from coolhead.numerics.moments import Rows, summarise_rows
-from coolhead.numerics.newton import Groups, Minimum, Pull, minimise
-from coolhead.numerics.softmax import log_loss_rows
+from coolhead.numerics.newton import Minimum, Pull, minimise
 
 # T is looked for between s / BOUND and s * BOUND, with s the mean of (row maximum -
 # row mean): relative to the logits, so that a head with huge logits is not clipped.
 BOUND = 300.0
-WARM_START_ROWS = 2_000
-WARM_START_ROWS_PER_GROUP = 200
 LAST_STEP = {np.float32: 3e-4, np.float64: 3e-6}
 
 
@@ -93,7 +100,12 @@ def fit_temperature(
     weights = check_weights(sample_weight, len(array))
     rows = summarise_rows(array, labels, scores=np.ndim(logits) == 1)
     names, codes = _group_codes(groups, len(array))
-    solution = solve_temperatures(rows, labels, codes, weights)
+    solution = solve_temperatures(rows, codes, weights)
+    return as_fit(solution, names)
+
+
+def as_fit(solution: Solution, names: np.ndarray | None) -> TemperatureFit:
+    """Arrays for named groups; scalars where all rows were one unnamed group."""
     if names is not None:
         return TemperatureFit(solution.temperature, names, *solution[1:])
     temperature, status, nll, n_samples, error = (column[0] for column in solution)
@@ -102,9 +114,21 @@ def fit_temperature(
     )
 
 
+class Problem(NamedTuple):
+    """All that the solver knows of the data; it never sees a row.
+
+    totals : of every group. evaluate : one pass over all rows. rough : one pass over
+    a small part of them, or None. last_step : see `minimise`.
+    """
+
+    totals: Totals
+    evaluate: Evaluate
+    rough: Evaluate | None
+    last_step: float
+
+
 def solve_temperatures(
     rows: Rows,
-    labels: np.ndarray,
     codes: np.ndarray,
     weights: np.ndarray | None = None,
     n_groups: int | None = None,
@@ -112,26 +136,31 @@ def solve_temperatures(
 ) -> Solution:
     """`fit_temperature` on checked arrays, optionally pulled to a common value."""
     groups = _weighted_groups(codes, weights, n_groups)
-    spread = groups.mean(rows.drop)
-    status = _existence(
-        groups,
-        spread,
-        slope_at_zero=groups.mean(rows.gap - rows.drop),
-        slope_at_infinity=groups.mean(rows.gap),
-        pulled=pull is not None,
-    )
+    totals = group_totals(rows, groups)
+    strides = warm_start_strides(totals.n_samples)
+    rough = None
+    if strides is not None:
+        rough = partial(group_sums, rows, groups, strided_rows(codes, strides))
+    evaluate = partial(group_sums, rows, groups, None)
+    last_step = LAST_STEP[computing_dtype(rows.logits)]
+    return solve(Problem(totals, evaluate, rough, last_step), pull)
+
+
+def solve(problem: Problem, pull: Pull | None = None) -> Solution:
+    """Temperatures of all groups, from sums over their rows alone."""
+    totals = problem.totals
+    status = _existence(totals, pulled=pull is not None)
     wanted = status == Status.CONVERGED
-    middle = -np.log(np.where(spread > 0, spread, 1.0))
+    middle = -np.log(np.where(totals.spread > 0, totals.spread, 1.0))
     limits = middle - np.log(BOUND), middle + np.log(BOUND)
-    end = _search(rows, groups, middle, limits, wanted, pull)
+    end = _search(problem, middle + 1.0, limits, wanted, pull)
     status = np.where(wanted & end.at_bound, str(Status.AT_BOUND), status)
     log_inverse = _where_no_minimum(status, end.log_inverse, limits, pull)
-    nll = _complete_loss(rows, labels, groups, end.loss, log_inverse)
+    nll = _complete_loss(problem.evaluate, end.loss, log_inverse)
     error = np.where(
         status == Status.CONVERGED, end.score_norm / _positive(end.bend), np.nan
     )
-    counts = np.bincount(codes, minlength=groups.count)
-    return Solution(np.exp(-log_inverse), status, nll, counts, error)
+    return Solution(np.exp(-log_inverse), status, nll, totals.n_samples, error)
 
 
 def _group_codes(groups: Any, n_rows: int) -> tuple[np.ndarray | None, np.ndarray]:
@@ -162,68 +191,30 @@ def _positive(values: np.ndarray) -> np.ndarray:
     return np.where(values > 0, values, 1.0)
 
 
-def _existence(
-    groups: Groups,
-    spread: np.ndarray,
-    slope_at_zero: np.ndarray,
-    slope_at_infinity: np.ndarray,
-    *,
-    pulled: bool,
-) -> np.ndarray:
+def _existence(totals: Totals, *, pulled: bool) -> np.ndarray:
     """Status of each group before any iteration; `converged` means: worth solving."""
-    status = np.full(groups.count, str(Status.CONVERGED), dtype="<U19")
+    status = np.full(len(totals.mass), str(Status.CONVERGED), dtype="<U19")
     if not pulled:  # a pull towards a finite value always leaves a minimum
-        status[slope_at_zero >= 0] = Status.WORSE_THAN_UNIFORM
-        status[slope_at_infinity <= 0] = Status.PERFECTLY_SEPARATED
-    status[spread <= 0] = Status.CONSTANT_LOGITS
-    status[np.bincount(groups.codes, groups.share, groups.count) <= 0] = (
-        Status.TOO_FEW_SAMPLES
-    )
+        status[totals.slope_at_zero >= 0] = Status.WORSE_THAN_UNIFORM
+        status[totals.slope_at_infinity <= 0] = Status.PERFECTLY_SEPARATED
+    status[totals.spread <= 0] = Status.CONSTANT_LOGITS
+    status[totals.mass <= 0] = Status.TOO_FEW_SAMPLES
     return status
 
 
 def _search(
-    rows: Rows,
-    groups: Groups,
-    middle: np.ndarray,
+    problem: Problem,
+    start: np.ndarray,
     limits: tuple[np.ndarray, np.ndarray],
     wanted: np.ndarray,
     pull: Pull | None,
 ) -> Minimum:
     """A few cheap passes over a subsample, then as few full passes as possible."""
-    last_step = LAST_STEP[computing_dtype(rows.logits)]
-    start = middle + 1.0
-    if not wanted.any():
-        return minimise_nothing(groups, start)
-    index = _subsample(groups)
-    if index is not None and pull is None:
-        rough = minimise(rows, groups, start, limits, wanted, 0.02, index)
+    if problem.rough is not None and pull is None:
+        rough = minimise(problem.rough, start, limits, wanted, 0.02)
         # Few rows may lack a minimum that all rows together have.
         start = np.where(rough.at_bound, start, rough.log_inverse)
-    return minimise(rows, groups, start, limits, wanted, last_step, pull=pull)
-
-
-def minimise_nothing(groups: Groups, position: np.ndarray) -> Minimum:
-    """The end of a search in which no group was worth solving."""
-    return Minimum(
-        position, np.zeros(groups.count, bool), *np.full((3, groups.count), np.nan)
-    )
-
-
-def _subsample(groups: Groups) -> np.ndarray | None:
-    """Evenly spaced rows of every group; None where that would be most rows anyway."""
-    per_group = max(WARM_START_ROWS // groups.count, WARM_START_ROWS_PER_GROUP)
-    n_rows = len(groups.codes)
-    if n_rows < 4 * per_group * groups.count:
-        return None
-    if groups.count == 1:
-        return np.arange(0, n_rows, n_rows // per_group)
-    sizes = np.bincount(groups.codes, minlength=groups.count)
-    order = np.argsort(groups.codes, kind="stable")
-    sorted_codes = groups.codes[order]
-    rank = np.arange(n_rows) - (np.cumsum(sizes) - sizes)[sorted_codes]
-    stride = np.maximum(1, sizes // per_group)[sorted_codes]
-    return np.sort(order[rank % stride == 0])
+    return minimise(problem.evaluate, start, limits, wanted, problem.last_step, pull)
 
 
 def _where_no_minimum(
@@ -243,17 +234,10 @@ def _where_no_minimum(
 
 
 def _complete_loss(
-    rows: Rows,
-    labels: np.ndarray,
-    groups: Groups,
-    loss: np.ndarray,
-    log_inverse: np.ndarray,
+    evaluate: Evaluate, loss: np.ndarray, log_inverse: np.ndarray
 ) -> np.ndarray:
-    """Mean loss of the groups that were never searched."""
+    """Mean loss also of the groups that were never searched."""
     missing = np.isnan(loss)
     if not missing.any():
         return loss
-    index = np.flatnonzero(missing[groups.codes])
-    temperature = np.exp(-log_inverse)[groups.codes[index]]
-    each = log_loss_rows(rows.logits[index], labels[index], temperature)
-    return np.where(missing, groups.mean(each, index), loss)
+    return np.where(missing, evaluate(log_inverse, missing).loss, loss)

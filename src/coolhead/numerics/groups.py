@@ -1,0 +1,130 @@
+"""Sums over the rows of every group: all that the temperature solver asks of data.
+
+They add up over parts of the rows, so that parts may live on different machines.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from coolhead.numerics.moments import Rows, row_moments
+
+WARM_START_ROWS = 2_000
+WARM_START_ROWS_PER_GROUP = 200
+
+
+class Groups(NamedTuple):
+    """codes : (n,) group of each row; share : (n,) weight of the row in its group.
+
+    The shares of a group sum to one, so that weighted sums are weighted means.
+    """
+
+    codes: np.ndarray
+    share: np.ndarray
+    count: int
+
+    def mean(self, values: np.ndarray, index: np.ndarray | None = None) -> np.ndarray:
+        """Weighted mean of `values` (of the rows `index`) in every group."""
+        if index is None:
+            return np.bincount(self.codes, self.share * values, self.count)
+        return np.bincount(self.codes[index], self.share[index] * values, self.count)
+
+
+class Totals(NamedTuple):
+    """Of every group, before any iteration; (g,) each.
+
+    n_samples : rows; mass : sum of the weights; spread : mean of (row maximum - row
+    mean); slope_at_zero, slope_at_infinity : of the loss, at the ends of b's range.
+    """
+
+    n_samples: np.ndarray
+    mass: np.ndarray
+    spread: np.ndarray
+    slope_at_zero: np.ndarray
+    slope_at_infinity: np.ndarray
+
+
+class Sums(NamedTuple):
+    """Of every group at one b each; (g,) each.
+
+    loss, score, curvature : weighted means of the loss and its two derivatives by b;
+    squares : sum of the squared weighted scores.
+    """
+
+    loss: np.ndarray
+    score: np.ndarray
+    curvature: np.ndarray
+    squares: np.ndarray
+
+
+Evaluate = Callable[[np.ndarray, np.ndarray], Sums]
+"""(log b (g,), active (g,) bool) -> Sums; groups that are not active may be wrong."""
+
+
+def group_totals(rows: Rows, groups: Groups) -> Totals:
+    """What decides, per group, whether the loss has a minimum and where to look."""
+    return Totals(
+        np.bincount(groups.codes, minlength=groups.count),
+        np.bincount(groups.codes, groups.share, groups.count),
+        groups.mean(rows.drop),
+        groups.mean(rows.gap - rows.drop),
+        groups.mean(rows.gap),
+    )
+
+
+def group_sums(
+    rows: Rows,
+    groups: Groups,
+    index: np.ndarray | None,
+    log_inverse: np.ndarray,
+    active: np.ndarray,
+) -> Sums:
+    """One pass over the rows (over the rows `index`) of the active groups."""
+    visit = _rows_of(active, groups.codes, index)
+    codes = groups.codes if visit is None else groups.codes[visit]
+    share = groups.share if visit is None else groups.share[visit]
+    moments = row_moments(rows, np.exp(log_inverse)[codes], visit)
+    return Sums(
+        np.bincount(codes, share * moments.loss, groups.count),
+        np.bincount(codes, share * moments.score, groups.count),
+        np.bincount(codes, share * moments.curvature, groups.count),
+        np.bincount(codes, np.square(share * moments.score), groups.count),
+    )
+
+
+def warm_start_strides(sizes: np.ndarray) -> np.ndarray | None:
+    """Take every how manyth row of each group, (g,), to find a start; None for no."""
+    per_group = max(WARM_START_ROWS // len(sizes), WARM_START_ROWS_PER_GROUP)
+    if sizes.sum() < 4 * per_group * len(sizes):
+        return None  # that would be most rows anyway
+    return np.maximum(1, sizes // per_group)
+
+
+def strided_rows(
+    codes: np.ndarray, strides: np.ndarray, ranks: np.ndarray | None = None
+) -> np.ndarray:
+    """Index of every `strides[g]`-th row of each group g, in order.
+
+    ranks : (g,) how many rows of each group come before these; none by default.
+    """
+    before = np.zeros(len(strides), np.intp) if ranks is None else ranks
+    if len(strides) == 1:
+        first = -before[0] % strides[0]
+        return np.arange(first, len(codes), strides[0])
+    sizes = np.bincount(codes, minlength=len(strides))
+    order = np.argsort(codes, kind="stable")
+    in_order = codes[order]
+    rank = np.arange(len(codes)) - (np.cumsum(sizes) - sizes - before)[in_order]
+    return np.sort(order[rank % strides[in_order] == 0])
+
+
+def _rows_of(
+    active: np.ndarray, codes: np.ndarray, index: np.ndarray | None
+) -> np.ndarray | None:
+    """The rows of the active groups; None stands for all of them, in order."""
+    if active.all():
+        return index
+    if index is None:
+        return np.flatnonzero(active[codes])
+    return index[active[codes[index]]]
