@@ -1,0 +1,74 @@
+"""How well confidence matches accuracy, and how sure one can be of that."""
+
+from coolhead.metrics.bootstrap import (
+    PairedBootstrap,
+    paired_bootstrap,
+    paired_bootstrap_mean,
+)
+from coolhead.metrics.calibration_error import (
+    classwise_calibration_error,
+    debiased_calibration_error,
+    expected_calibration_error,
+    maximum_calibration_error,
+    signed_calibration_gap,
+)
+from coolhead.metrics.comparison import (
+    SIGMA_LABELS,
+    SigmaCounts,
+    holm,
+    improvement_ratio,
+    is_significant,
+    pooled_sigma,
+    sigma_counts,
+)
+from coolhead.metrics.intervals import Interval, SubsampledScore
+from coolhead.metrics.kernel import kernel_calibration_error
+from coolhead.metrics.null_level import expected_calibration_error_null
+from coolhead.metrics.reliability import ReliabilityCurve, reliability_curve
+from coolhead.metrics.scores import (
+    brier_score,
+    calibration_gain,
+    negative_log_likelihood,
+    top_label_brier_score,
+)
+from coolhead.metrics.selective import RiskCoverageCurve, risk_coverage_curve
+from coolhead.metrics.subsamples import (
+    Subsamples,
+    draw_subsamples,
+    subsample_ece,
+    subsample_mean,
+)
+
+__all__ = [
+    "Interval",
+    "PairedBootstrap",
+    "ReliabilityCurve",
+    "RiskCoverageCurve",
+    "SIGMA_LABELS",
+    "SigmaCounts",
+    "SubsampledScore",
+    "Subsamples",
+    "brier_score",
+    "calibration_gain",
+    "classwise_calibration_error",
+    "debiased_calibration_error",
+    "draw_subsamples",
+    "expected_calibration_error",
+    "expected_calibration_error_null",
+    "holm",
+    "improvement_ratio",
+    "is_significant",
+    "kernel_calibration_error",
+    "maximum_calibration_error",
+    "negative_log_likelihood",
+    "paired_bootstrap",
+    "paired_bootstrap_mean",
+    "pooled_sigma",
+    "reliability_curve",
+    "risk_coverage_curve",
+    "sigma_counts",
+    "signed_calibration_gap",
+    "subsample_ece",
+    "subsample_mean",
+    "top_label_brier_score",
+]

@@ -1,0 +1,128 @@
+"""Binned calibration errors: expected, maximum, classwise, debiased, signed."""
+
+from typing import Any, Literal
+
+import numpy as np
+from scipy.special import ndtr
+
+from coolhead.metrics.bins import Binning, bin_index, equal_width_index, gap_sums
+from coolhead.metrics.vectors import check_bins, correctness_and_confidence
+from coolhead.numerics.blocks import row_blocks
+from coolhead.numerics.inputs import check_labels, check_probabilities
+
+
+def expected_calibration_error(
+    labels: Any, probabilities: Any, *, n_bins: int = 15, binning: Binning = "width"
+) -> float:
+    """Mean absolute gap between accuracy and confidence over bins (ECE).
+
+    ECE = sum_m (n_m / n) |accuracy_m - confidence_m| over bins ((m-1)/M, m/M], the
+    first of which also holds 0.
+
+    Parameters
+    ----------
+    labels : (n,) class indices; or correctness, when `probabilities` is (n,)
+    probabilities : (n, k) probabilities; or (n,) confidence of the predicted class
+    n_bins : number of bins M
+    binning : "width" for bins of equal width, "mass" for equally filled bins
+
+    Returns
+    -------
+    ECE in [0, 1]. It is biased upward: compare `expected_calibration_error_null`.
+
+    Examples
+    --------
+    >>> expected_calibration_error([1, 1, 0, 1], [0.9, 0.9, 0.6, 0.6])
+    0.1
+    """
+    correct, confidence = correctness_and_confidence(labels, probabilities)
+    sums = gap_sums(correct, confidence, n_bins, binning)
+    return float(np.abs(sums).sum() / len(confidence))
+
+
+def maximum_calibration_error(
+    labels: Any, probabilities: Any, *, n_bins: int = 15, binning: Binning = "width"
+) -> float:
+    """Largest absolute gap of any non-empty bin (MCE); arguments as for ECE."""
+    correct, confidence = correctness_and_confidence(labels, probabilities)
+    index = bin_index(confidence, n_bins, binning)
+    count = np.bincount(index, minlength=n_bins)
+    sums = np.bincount(index, correct - confidence, n_bins)
+    return float((np.abs(sums)[count > 0] / count[count > 0]).max())
+
+
+def signed_calibration_gap(labels: Any, probabilities: Any) -> float:
+    """Mean confidence minus accuracy: positive means over-confident."""
+    correct, confidence = correctness_and_confidence(labels, probabilities)
+    return float(confidence.mean() - correct.mean())
+
+
+def classwise_calibration_error(
+    labels: Any, probabilities: Any, *, n_bins: int = 15
+) -> float:
+    """ECE of every class's probability against its frequency, averaged over classes.
+
+    Parameters
+    ----------
+    labels : (n,) class indices
+    probabilities : (n, k)
+    n_bins : number of equal-width bins for each class
+    """
+    n_bins = check_bins(n_bins)
+    probabilities = check_probabilities(probabilities)
+    n_rows, n_classes = probabilities.shape
+    labels = check_labels(labels, n_classes, n_rows)
+    offset = np.arange(n_classes) * n_bins
+    sums = np.zeros(n_classes * n_bins)
+    for rows in row_blocks(n_rows, n_classes):
+        block = np.minimum(probabilities[rows], 1).astype(np.float64, copy=False)
+        key = equal_width_index(block.ravel(), n_bins).reshape(block.shape) + offset
+        own = key[np.arange(len(block)), labels[rows]]
+        sums -= np.bincount(key.ravel(), block.ravel(), len(sums))
+        sums += np.bincount(own, minlength=len(sums))
+    return float(np.abs(sums).sum() / (n_rows * n_classes))
+
+
+def debiased_calibration_error(
+    labels: Any,
+    probabilities: Any,
+    *,
+    n_bins: int = 15,
+    binning: Binning = "width",
+    norm: Literal[1, 2] = 1,
+) -> float:
+    """Calibration error less the part that is noise of the bins' accuracies.
+
+    norm=1 is on the scale of ECE: twice the plug-in value minus its expectation
+    when the accuracies are redrawn from their normal approximation (in closed form,
+    so nothing is random). It may be slightly negative, which keeps averages honest.
+    norm=2 is the root of the debiased mean squared gap, cut off at zero.
+
+    Bins with fewer than two rows say nothing about their noise and are left out.
+    The other arguments are those of `expected_calibration_error`.
+    """
+    if norm not in (1, 2):
+        msg = f"norm is {norm!r}; wanted 1 or 2"
+        raise ValueError(msg)
+    correct, confidence = correctness_and_confidence(labels, probabilities)
+    index = bin_index(confidence, n_bins, binning)
+    count = np.bincount(index, minlength=n_bins)
+    kept = count > 1
+    count = count[kept]
+    gap = np.bincount(index, correct - confidence, n_bins)[kept] / count
+    accuracy = np.bincount(index, correct, n_bins)[kept] / count
+    weight = count / len(confidence)
+    noise = accuracy * (1 - accuracy)
+    if norm == 2:
+        squared = weight @ (gap**2 - noise / (count - 1))
+        return float(np.sqrt(max(squared, 0.0)))
+    redrawn = folded_normal_mean(gap, np.sqrt(noise / count))
+    return float(weight @ (2 * np.abs(gap) - redrawn))
+
+
+def folded_normal_mean(mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+    """E|X| of X normal with these means and standard deviations (zero allowed)."""
+    ratio = np.abs(mean) / np.where(deviation > 0, deviation, 1.0)
+    spread = deviation * np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2)
+    inside = np.where(deviation > 0, 1 - 2 * ndtr(-ratio), 1.0)
+    return spread + np.abs(mean) * inside

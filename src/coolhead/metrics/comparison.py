@@ -1,0 +1,211 @@
+"""Over many splits: improvement, pooled spread, significance."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from coolhead.metrics.bootstrap import PairedBootstrap
+from coolhead.metrics.vectors import check_rows
+
+SIGMA_LABELS = ("< -3", "-3 to -2", "-2 to 0", "0 to 2", "2 to 3", "> 3")
+
+
+class HasLimits(Protocol):
+    @property
+    def low(self) -> float: ...
+
+    @property
+    def high(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class SigmaCounts:
+    """How many splits a method improves by how many of its standard deviations.
+
+    Attributes
+    ----------
+    counts : number of splits in each of `SIGMA_LABELS`, in units of sigma
+    reductions : (n_splits,) (baseline - method) / sigma
+    selection : "fixed method", or "post-hoc best": the best candidate of every split
+        was picked by its test score, which no user could have done beforehand
+    """
+
+    counts: tuple[int, ...]
+    reductions: np.ndarray
+    selection: Literal["fixed method", "post-hoc best"]
+
+
+def improvement_ratio(ece: Any, source_ece: Any, target_ece: Any) -> float:
+    """Share of the way from source-only to target-only calibration that was covered.
+
+    Parameters
+    ----------
+    ece, source_ece, target_ece : numbers, or one number per split. Arrays are averaged
+        first: this is a ratio of averages, never an average of ratios.
+
+    Returns
+    -------
+    1 when as good as the oracle, 0 when no better than source-only. NaN with a
+    RuntimeWarning where source-only is not worse than target-only.
+    """
+    means = [
+        check_rows(np.atleast_1d(values), name).mean()
+        for values, name in (
+            (ece, "ece"),
+            (source_ece, "source_ece"),
+            (target_ece, "target_ece"),
+        )
+    ]
+    own, source, target = means
+    if source <= target:
+        warnings.warn(
+            f"improvement ratio undefined: source_ece {source:.4g} is not above "
+            f"target_ece {target:.4g}, so there is nothing to improve",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return float("nan")
+    return float((source - own) / (source - target))
+
+
+def pooled_sigma(means: Any, standard_deviations: Any) -> float:
+    """Standard deviation of the draws of all splits put together.
+
+    Parameters
+    ----------
+    means, standard_deviations : (n_splits,) of equally many draws in every split
+
+    Returns
+    -------
+    sqrt(mean of the variances + population variance of the means)
+    """
+    means, deviations = _same_length(
+        means=means, standard_deviations=standard_deviations
+    )
+    return float(np.sqrt(np.mean(deviations**2) + np.var(means)))
+
+
+def sigma_counts(baseline: Any, method: Any, sigma: Any) -> SigmaCounts:
+    """Count splits by (baseline - method) / sigma.
+
+    Parameters
+    ----------
+    baseline : (n_splits,) ECE of the baseline
+    method : (n_splits,) ECE of one method; or (n_splits, n_candidates), of which the
+        lowest is taken in every split and the result labelled "post-hoc best"
+    sigma : standard deviations, of the same shape as `method`
+    """
+    method, sigma = np.asarray(method, float), np.asarray(sigma, float)
+    if method.shape != sigma.shape or method.ndim not in (1, 2):
+        msg = (
+            f"sigma has shape {sigma.shape}, method {method.shape}; wanted the same, "
+            "(n_splits,) or (n_splits, n_candidates)"
+        )
+        raise ValueError(msg)
+    selection = "fixed method"
+    if method.ndim == 2:
+        selection = "post-hoc best"
+        best = np.arange(len(method)), method.argmin(axis=1)
+        method, sigma = method[best], sigma[best]
+    baseline, method = _same_length(baseline=baseline, method=method)
+    if not (sigma > 0).all():
+        msg = f"sigma holds {sigma.min()}; wanted numbers > 0"
+        raise ValueError(msg)
+    reductions = (baseline - method) / sigma
+    where = np.searchsorted([-3.0, -2.0, 0.0, 2.0, 3.0], reductions, side="right")
+    counts = np.bincount(where, minlength=len(SIGMA_LABELS))
+    return SigmaCounts(tuple(counts.tolist()), reductions, selection)
+
+
+def is_significant(
+    scores: PairedBootstrap | Mapping[str, HasLimits],
+    *,
+    rule: Literal["paired", "non_overlap"] = "paired",
+    baseline: str | Sequence[str] | None = None,
+    better: Literal["lower", "higher"] = "lower",
+    alpha: float = 0.05,
+) -> dict[str, bool]:
+    """Which methods are significantly better than the baseline.
+
+    Parameters
+    ----------
+    scores : a PairedBootstrap; or, for "non_overlap", name -> anything with `low` and
+        `high`, such as an Interval or a SubsampledScore
+    rule : "paired" (default): the bootstrapped difference excludes zero, with Holm's
+        correction over the methods. "non_overlap": the method's whole interval
+        lies beyond every baseline's, the rule of the paper's asterisks; conservative
+        for paired data.
+    baseline : name or names, for "non_overlap" on a mapping
+    better : direction of improvement, "lower" for ECE, "higher" for a gain
+    alpha : family-wise error of the "paired" rule; the limits of the intervals
+        decide for "non_overlap"
+    """
+    if better not in ("lower", "higher"):
+        msg = f"better is {better!r}; wanted 'lower' or 'higher'"
+        raise ValueError(msg)
+    if rule == "paired":
+        return _paired_rule(scores, better, alpha)
+    if rule != "non_overlap":
+        msg = f"rule is {rule!r}; wanted 'paired' or 'non_overlap'"
+        raise ValueError(msg)
+    if isinstance(scores, PairedBootstrap):
+        baseline = scores.baseline if baseline is None else baseline
+        scores = scores.estimates
+    names = [baseline] if isinstance(baseline, str) else list(baseline or ())
+    if not names or not set(names) <= set(scores):
+        msg = f"baseline is {baseline!r}; wanted names among {', '.join(scores)}"
+        raise ValueError(msg)
+    others = {name: own for name, own in scores.items() if name not in names}
+    if better == "lower":
+        limit = min(scores[name].low for name in names)
+        return {name: bool(own.high < limit) for name, own in others.items()}
+    limit = max(scores[name].high for name in names)
+    return {name: bool(own.low > limit) for name, own in others.items()}
+
+
+def holm(p_values: Mapping[str, float], alpha: float = 0.05) -> dict[str, bool]:
+    """Holm's step-down: which hypotheses fall at family-wise error `alpha`."""
+    rejected = dict.fromkeys(p_values, False)
+    for done, name in enumerate(sorted(p_values, key=p_values.__getitem__)):
+        if p_values[name] > alpha / (len(p_values) - done):
+            break
+        rejected[name] = True
+    return rejected
+
+
+def _paired_rule(scores: Any, better: str, alpha: float) -> dict[str, bool]:
+    if not isinstance(scores, PairedBootstrap) or scores.baseline is None:
+        msg = (
+            "scores has no paired differences; wanted paired_bootstrap(..., baseline=)"
+        )
+        raise ValueError(msg)
+    n_draws = len(scores.values[scores.baseline])
+    smallest, needed = 2 / (n_draws + 1), alpha / max(1, len(scores.p_values))
+    if smallest > needed:
+        msg = (
+            f"n_draws is {n_draws}: no p-value can be below {smallest:.3g}, but "
+            f"{len(scores.p_values)} methods at alpha {alpha} need {needed:.3g}; "
+            f"wanted n_draws >= {int(np.ceil(2 / needed))}"
+        )
+        raise ValueError(msg)
+    sign = 1 if better == "lower" else -1
+    clear = holm(scores.p_values, alpha)
+    return {
+        name: clear[name] and sign * change.estimate < 0
+        for name, change in scores.differences.items()
+    }
+
+
+def _same_length(**vectors: Any) -> list[np.ndarray]:
+    arrays = [check_rows(values, name) for name, values in vectors.items()]
+    if len({len(array) for array in arrays}) > 1:
+        found = ", ".join(
+            f"{name} has {len(array)} entries"
+            for name, array in zip(vectors, arrays, strict=True)
+        )
+        msg = f"{found}; wanted one per split in each"
+        raise ValueError(msg)
+    return arrays

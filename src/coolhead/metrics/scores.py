@@ -1,0 +1,116 @@
+"""Proper scores of probabilities, and the gain that calibration brings."""
+
+from typing import Any
+
+import numpy as np
+
+from coolhead.metrics.vectors import correctness_and_confidence
+from coolhead.numerics.blocks import row_blocks
+from coolhead.numerics.inputs import check_labels, check_logits, check_probabilities
+from coolhead.numerics.softmax import brier_rows, log_loss_rows
+
+
+def negative_log_likelihood(
+    labels: Any,
+    probabilities: Any = None,
+    *,
+    logits: Any = None,
+    temperature: float | np.ndarray = 1.0,
+) -> float:
+    """Mean of -log p(true class).
+
+    Parameters
+    ----------
+    labels : (n,) class indices
+    probabilities : (n, k); a true class of probability 0 makes the result infinite
+    logits : (n, k), instead of probabilities: exact for very small probabilities,
+        and no (n, k) array is built
+    temperature : number or (n,), divides the logits
+    """
+    if _logits_given(probabilities, logits):
+        logits, labels = _checked(labels, check_logits(logits))
+        return float(log_loss_rows(logits, labels, temperature).mean())
+    probabilities, labels = _checked(labels, check_probabilities(probabilities))
+    own = probabilities[np.arange(len(labels)), labels].astype(np.float64)
+    with np.errstate(divide="ignore"):
+        return float(-np.log(own).mean())
+
+
+def brier_score(
+    labels: Any,
+    probabilities: Any = None,
+    *,
+    logits: Any = None,
+    temperature: float | np.ndarray = 1.0,
+) -> float:
+    """Mean squared distance to the one-hot label, summed over classes (0 to 2).
+
+    Arguments as for `negative_log_likelihood`.
+    """
+    if _logits_given(probabilities, logits):
+        logits, labels = _checked(labels, check_logits(logits))
+        return float(brier_rows(logits, labels, temperature).mean())
+    return float(brier_scores(labels, probabilities).mean())
+
+
+def brier_scores(labels: Any, probabilities: Any) -> np.ndarray:
+    """Brier score of every row, (n,)."""
+    probabilities, labels = _checked(labels, check_probabilities(probabilities))
+    own = probabilities[np.arange(len(labels)), labels].astype(np.float64)
+    squares = np.empty(len(labels))
+    for rows in row_blocks(*probabilities.shape):
+        block = probabilities[rows].astype(np.float64, copy=False)
+        squares[rows] = np.vecdot(block, block)
+    return squares - 2 * own + 1
+
+
+def top_label_brier_score(labels: Any, probabilities: Any) -> float:
+    """Mean squared difference of correctness and confidence.
+
+    Takes (labels, (n, k) probabilities) or (correctness, (n,) confidence).
+    """
+    return float(_top_label_brier_scores(labels, probabilities).mean())
+
+
+def calibration_gain(
+    labels: Any, uncalibrated: Any, calibrated: Any, *, top_label: bool = False
+) -> float:
+    """Brier score before calibration minus after: positive means better.
+
+    For one temperature and the multi-class score this is exactly the reduction of
+    the squared calibration error. A map that depends on features, or the top-label
+    score, may change refinement too: then it is a gain in score.
+
+    Parameters
+    ----------
+    labels : (n,) class indices; or correctness, when the others are (n,)
+    uncalibrated, calibrated : (n, k) probabilities, or (n,) confidences
+    top_label : score the confidence of the predicted class only; this is what (n,)
+        confidences give in any case
+    """
+    if np.ndim(uncalibrated) != np.ndim(calibrated):
+        msg = (
+            f"calibrated has {np.ndim(calibrated)} dimensions; wanted "
+            f"{np.ndim(uncalibrated)}, as uncalibrated has"
+        )
+        raise ValueError(msg)
+    top_label = top_label or np.ndim(uncalibrated) == 1
+    scores = _top_label_brier_scores if top_label else brier_scores
+    return float((scores(labels, uncalibrated) - scores(labels, calibrated)).mean())
+
+
+def _top_label_brier_scores(labels: Any, probabilities: Any) -> np.ndarray:
+    correct, confidence = correctness_and_confidence(labels, probabilities)
+    return np.square(correct - confidence)
+
+
+def _logits_given(probabilities: Any, logits: Any) -> bool:
+    if (probabilities is None) == (logits is None):
+        found = "neither" if logits is None else "both"
+        msg = f"{found} of probabilities and logits given; wanted exactly one"
+        raise ValueError(msg)
+    return logits is not None
+
+
+def _checked(labels: Any, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return rows, check_labels(labels, rows.shape[1], len(rows))

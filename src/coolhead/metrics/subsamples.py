@@ -1,0 +1,142 @@
+"""Scores on random subsets of the rows, the same subsets for every method."""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coolhead.metrics.bins import Binning, bin_index
+from coolhead.metrics.intervals import SubsampledScore, check_count, check_level
+from coolhead.metrics.vectors import check_rows, correctness_and_confidence
+
+
+@dataclass(frozen=True)
+class Subsamples:
+    """Row numbers of subsets drawn without replacement.
+
+    Attributes
+    ----------
+    n_rows : rows of the set they were drawn from
+    requested_size : rows per subset as asked for
+    indices : (n_draws, size) int32
+    """
+
+    n_rows: int
+    requested_size: int
+    indices: np.ndarray
+
+    @property
+    def n_draws(self) -> int:
+        return self.indices.shape[0]
+
+    @property
+    def size(self) -> int:
+        """Rows in each subset; below `requested_size` if there were too few rows."""
+        return self.indices.shape[1]
+
+
+def draw_subsamples(
+    n_rows: int, size: int, n_draws: int = 1000, random_state: int = 0
+) -> Subsamples:
+    """Draw subsets of rows without replacement, once for all methods.
+
+    Where there are fewer than `size` rows, three quarters of them are drawn, with a
+    warning; the result's `size` tells.
+
+    Parameters
+    ----------
+    n_rows : number of rows to draw from
+    size : rows in each subset
+    n_draws : number of subsets
+    random_state : seed
+
+    Examples
+    --------
+    >>> draw_subsamples(100, 10, n_draws=5).indices.shape
+    (5, 10)
+    """
+    n_rows, requested = check_count(n_rows, "n_rows"), check_count(size, "size")
+    size = requested
+    if n_rows < requested:
+        size = max(1, 3 * n_rows // 4)
+        warnings.warn(
+            f"size is {requested} but there are only {n_rows} rows; drawing {size} of "
+            "them, three quarters",
+            UserWarning,
+            stacklevel=2,
+        )
+    indices = np.empty((check_count(n_draws, "n_draws"), size), np.int32)
+    if size == n_rows:
+        # Always in the same order, so that every draw gives the same sum exactly.
+        indices[:] = np.arange(n_rows)
+        return Subsamples(n_rows, requested, indices)
+    generator = np.random.default_rng(random_state)
+    for draw in indices:
+        draw[:] = generator.choice(n_rows, size, replace=False, shuffle=False)
+    return Subsamples(n_rows, requested, indices)
+
+
+def subsample_ece(
+    labels: Any,
+    probabilities: Any,
+    draws: Subsamples,
+    *,
+    n_bins: int = 15,
+    binning: Binning = "width",
+    level: float = 0.95,
+) -> SubsampledScore:
+    """ECE on every subset of `draws`.
+
+    Parameters
+    ----------
+    labels, probabilities, n_bins : as for `expected_calibration_error`
+    draws : from `draw_subsamples`; pass the same object for every method
+    binning : as for `expected_calibration_error`; with "mass" the edges are those
+        of the whole set
+    level : share of the subsets' values between `low` and `high` of the result
+    """
+    correct, confidence = correctness_and_confidence(labels, probabilities)
+    _check_draws(draws, len(confidence))
+    index = bin_index(confidence, n_bins, binning)
+    gap = correct - confidence
+    sums = np.empty((draws.n_draws, n_bins))
+    rows = np.empty(draws.size, np.intp)
+    bins, gaps = np.empty_like(rows), np.empty(draws.size)
+    for draw, total in zip(draws.indices, sums, strict=True):
+        # The numbers are in range by construction: "clip" spares a check of each.
+        rows[:] = draw
+        index.take(rows, out=bins, mode="clip")
+        gap.take(rows, out=gaps, mode="clip")
+        total[:] = np.bincount(bins, gaps, n_bins)
+    return SubsampledScore(
+        estimate=float(np.abs(np.bincount(index, gap)).sum() / len(gap)),
+        values=np.abs(sums).sum(axis=1) / draws.size,
+        level=check_level(level),
+    )
+
+
+def subsample_mean(
+    scores: Any, draws: Subsamples, *, level: float = 0.95
+) -> SubsampledScore:
+    """Mean of a score per row on every subset: NLL, Brier, accuracy, gain.
+
+    Parameters
+    ----------
+    scores : (n,) one number per row; for a gain, the difference of two scores
+    draws : from `draw_subsamples`
+    level : share of the subsets' values between `low` and `high` of the result
+    """
+    scores = check_rows(scores, "scores")
+    _check_draws(draws, len(scores))
+    means = [scores.take(draw, mode="clip").mean() for draw in draws.indices]
+    return SubsampledScore(float(scores.mean()), np.array(means), check_level(level))
+
+
+def _check_draws(draws: Subsamples, n_rows: int) -> None:
+    if draws.n_rows != n_rows:
+        msg = (
+            f"draws were made from {draws.n_rows} rows, the data has {n_rows}; "
+            "wanted the same"
+        )
+        raise ValueError(msg)

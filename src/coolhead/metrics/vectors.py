@@ -1,0 +1,120 @@
+"""From labels and probabilities to correctness and confidence, checked."""
+
+from typing import Any
+
+import numpy as np
+
+from coolhead.numerics.blocks import row_blocks
+from coolhead.numerics.inputs import check_labels, check_probabilities
+
+# A softmax in float32 may exceed one by its rounding error, never by more.
+ROUNDING = 1e-6
+
+
+def correctness_and_confidence(
+    labels: Any, probabilities: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """What every top-label metric works on.
+
+    Parameters
+    ----------
+    labels : (n,) class indices, or (n,) correctness (bool or 0/1)
+    probabilities : (n, k) probabilities, or (n,) confidence of the predicted class
+        The number of dimensions says which of the two pairs is meant.
+
+    Returns
+    -------
+    correct : (n,) bool, integer or float array of zeros and ones
+    confidence : (n,) float64 in [0, 1]
+    """
+    if np.ndim(probabilities) != 1:
+        return _top_label(labels, check_probabilities(probabilities))
+    confidence = check_confidence(probabilities)
+    return check_correctness(labels, len(confidence)), confidence
+
+
+def check_confidence(confidence: Any) -> np.ndarray:
+    """Float64 values in [0, 1]; an excess of rounding size is cut off."""
+    array = _vector(confidence, "confidence")
+    low, high = array.min(), array.max()
+    # A comparison with NaN is false, so this refuses NaN too.
+    if not (low >= 0 and high <= 1 + ROUNDING):
+        bad = int(np.argmin((array >= 0) & (array <= 1 + ROUNDING)))
+        msg = f"confidence holds {array[bad]} in row {bad}; wanted values in [0, 1]"
+        raise ValueError(msg)
+    return np.minimum(array, 1.0) if high > 1 else array
+
+
+def check_correctness(correct: Any, n_rows: int) -> np.ndarray:
+    """Zeros and ones (or booleans), one per confidence."""
+    array = np.asarray(correct)
+    if array.dtype.kind not in "biu":
+        array = _vector(correct, "correctness")
+    if array.shape != (n_rows,):
+        msg = (
+            f"correctness has shape {array.shape}; wanted ({n_rows},), one entry "
+            "per confidence"
+        )
+        raise ValueError(msg)
+    if not _only_zeros_and_ones(array):
+        bad = int(np.argmin((array == 0) | (array == 1)))
+        msg = (
+            f"correctness holds {array[bad]} in row {bad}; wanted 0 or 1. Beside a "
+            "one-dimensional confidence stands whether the prediction was right; "
+            "class labels need (n, k) probabilities"
+        )
+        raise ValueError(msg)
+    return array
+
+
+def check_rows(values: Any, name: str) -> np.ndarray:
+    """A finite (n,) float64 array: one score per row."""
+    array = _vector(values, name)
+    finite = np.isfinite(array)
+    if not finite.all():
+        bad = int(np.argmin(finite))
+        msg = f"{name} holds {array[bad]} in row {bad}; wanted finite numbers"
+        raise ValueError(msg)
+    return array
+
+
+def check_bins(n_bins: int) -> int:
+    if isinstance(n_bins, bool) or not isinstance(n_bins, (int, np.integer)):
+        msg = f"n_bins is {n_bins!r}; wanted an integer >= 1"
+        raise ValueError(msg)
+    if n_bins < 1:
+        msg = f"n_bins is {n_bins}; wanted an integer >= 1"
+        raise ValueError(msg)
+    return int(n_bins)
+
+
+def _vector(values: Any, name: str) -> np.ndarray:
+    try:
+        array = np.asarray(values).astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        msg = f"{name} is not numeric ({error}); wanted a vector of real numbers"
+        raise ValueError(msg) from error
+    if array.ndim != 1 or len(array) == 0:
+        msg = f"{name} has shape {array.shape}; wanted a vector with at least one entry"
+        raise ValueError(msg)
+    return array
+
+
+def _only_zeros_and_ones(array: np.ndarray) -> bool:
+    if array.dtype.kind == "b":
+        return True
+    if array.dtype.kind in "iu":
+        return bool(array.min() >= 0 and array.max() <= 1)
+    return bool(((array == 0) | (array == 1)).all())
+
+
+def _top_label(labels: Any, probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    labels = check_labels(labels, probabilities.shape[1], len(probabilities))
+    correct = np.empty(len(labels), bool)
+    confidence = np.empty(len(labels))
+    for rows in row_blocks(*probabilities.shape):
+        block = probabilities[rows]
+        top = block.argmax(axis=1)
+        correct[rows] = top == labels[rows]
+        confidence[rows] = block[np.arange(len(block)), top]
+    return correct, np.minimum(confidence, 1.0, out=confidence)
