@@ -2,7 +2,7 @@
 
 Functions instead of a module, because MLDG differentiates through an update of the
 parameters, and because dropout and initial values must come from a generator of our
-own: torch's layers draw from the global one.
+own: torch's layers draw from the global one. NumPy's generator is also the faster.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from coolhead.numerics.blocks import row_blocks
 Parameters = list[torch.Tensor]
 
 
-def initial_parameters(sizes: Sequence[int], generator: torch.Generator) -> Parameters:
+def initial_parameters(sizes: Sequence[int], rng: np.random.Generator) -> Parameters:
     """Return [weight, bias, weight, bias, …]; weights are (out, in).
 
     Uniform within 1/sqrt(in), the range torch's own linear layer starts from.
@@ -24,9 +24,8 @@ def initial_parameters(sizes: Sequence[int], generator: torch.Generator) -> Para
     parameters = []
     for n_in, n_out in pairwise(sizes):
         for shape in ((n_out, n_in), (n_out,)):
-            values = torch.rand(shape, generator=generator)
-            values = (2 * values - 1) / n_in**0.5
-            parameters.append(values.requires_grad_())
+            values = (2 * rng.random(shape, np.float32) - 1) / np.float32(n_in**0.5)
+            parameters.append(torch.from_numpy(values).requires_grad_())
     return parameters
 
 
@@ -34,19 +33,21 @@ def forward(
     parameters: Sequence[torch.Tensor],
     inputs: torch.Tensor,
     dropout: float = 0.0,
-    generator: torch.Generator | None = None,
+    rng: np.random.Generator | None = None,
 ) -> torch.Tensor:
-    """Return the logits (n, k) of standardised inputs (n, d)."""
+    """Return the logits (n, k) of standardised inputs (n, d).
+
+    Hidden units are dropped only when `rng` is given, as in training.
+    """
     hidden = inputs
     last = len(parameters) - 2
     for layer in range(0, last, 2):
         hidden = torch.nn.functional.linear(
             hidden, parameters[layer], parameters[layer + 1]
         ).relu()
-        if dropout:
-            drawn = torch.rand(hidden.shape, generator=generator)
-            kept = (drawn >= dropout).to(hidden.dtype)
-            hidden = hidden * kept / (1 - dropout)
+        if dropout and rng is not None:
+            kept = rng.random(hidden.shape, np.float32) >= dropout
+            hidden = hidden * torch.from_numpy(kept) / (1 - dropout)
     return torch.nn.functional.linear(hidden, parameters[last], parameters[last + 1])
 
 

@@ -50,12 +50,14 @@ def _train(
     random_state: int,
 ) -> tuple[Parameters, list[dict]]:
     rng = np.random.default_rng(random_state)
-    generator = torch.Generator().manual_seed(random_state)
     sizes = [inputs.features.shape[1], *settings.hidden, n_classes]
-    parameters = initial_parameters(sizes, generator)
-    risk = batch_risk(settings, generator, rng)
+    parameters = initial_parameters(sizes, rng)
+    risk = batch_risk(settings, rng)
     optimizer = torch.optim.AdamW(
-        parameters, lr=settings.learning_rate, weight_decay=settings.weight_decay
+        parameters,
+        lr=settings.learning_rate,
+        weight_decay=settings.weight_decay,
+        fused=True,  # one pass over the parameters instead of ten
     )
     batches = balanced_batches(training_pools(rows, settings), settings.batch_size, rng)
     n_steps = -(-rows.train.size // settings.batch_size)
@@ -92,12 +94,12 @@ def training_pools(rows: TrainingRows, settings: ErmSettings) -> list[np.ndarray
 
 
 def batch_risk(
-    settings: ErmSettings, generator: torch.Generator, rng: np.random.Generator
+    settings: ErmSettings, rng: np.random.Generator
 ) -> Callable[..., torch.Tensor]:
     """Return the function (parameters, batches) → loss that `settings` ask for."""
 
     def network(parameters, inputs):
-        return forward(parameters, inputs, settings.dropout, generator)
+        return forward(parameters, inputs, settings.dropout, rng)
 
     if not isinstance(settings, MldgSettings):
         return partial(empirical_risk, network)
