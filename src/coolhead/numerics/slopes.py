@@ -62,15 +62,15 @@ def affine_slopes(
     loss, by_slope, by_bias = 0.0, np.zeros(slope.shape), np.zeros(len(bias))
     buffer = block_buffer(logits)
     slope, bias = slope.astype(buffer.dtype), bias.astype(buffer.dtype)
-    for rows, shifted in _shifted_blocks(logits):
-        scores = buffer[: len(shifted)]
-        weight = sample_weight[rows]
+    for rows in row_blocks(*logits.shape):
+        block = logits[rows].astype(buffer.dtype, copy=False)
+        scores, weight = buffer[: len(block)], sample_weight[rows]
         if slope.ndim == 1:
-            np.multiply(shifted, slope, out=scores)
+            np.multiply(block, slope, out=scores)
         else:
-            np.matmul(shifted, slope.T, out=scores)
+            np.matmul(block, slope.T, out=scores)
         scores += bias
-        each = np.arange(len(shifted)), labels[rows]
+        each = np.arange(len(block)), labels[rows]
         scores -= scores.max(axis=1, keepdims=True)
         own = scores[each].astype(np.float64)
         np.exp(scores, out=scores)
@@ -80,18 +80,18 @@ def affine_slopes(
         scores[each] -= weight.astype(buffer.dtype)
         by_bias += scores.sum(axis=0)
         if slope.ndim == 1:
-            by_slope += np.einsum("ij,ij->j", scores, shifted)
+            by_slope += np.einsum("ij,ij->j", scores, block)
         else:
-            by_slope += scores.T @ shifted
+            by_slope += scores.T @ block
     return loss, by_slope, by_bias
 
 
 def _shifted_blocks(logits: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-    """(rows, z - mean of each row) of every block, in computing precision."""
+    """(rows, z - maximum of each row) of every block, in computing precision."""
     buffer = block_buffer(logits)
     for rows in row_blocks(*logits.shape):
         block = logits[rows]
         shifted = buffer[: len(block)]
-        middle = block.max(axis=1, keepdims=True).astype(buffer.dtype)
-        np.subtract(block, middle, out=shifted, dtype=buffer.dtype)
+        peak = block.max(axis=1, keepdims=True).astype(buffer.dtype)
+        np.subtract(block, peak, out=shifted, dtype=buffer.dtype)
         yield rows, shifted

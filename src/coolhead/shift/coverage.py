@@ -84,7 +84,7 @@ def coverage(
     ----------
     batch : (n, d) features, or an archive with them.
     calibration : what the batch is compared with: a fitted cluster calibrator, its
-        `partition_`, `Regions`, or features (m, d) to find regions in.
+        `clusters_`, `Regions`, or features (m, d) to find regions in.
     n_clusters, random_state : used only when `calibration` are features.
 
     Returns
@@ -92,7 +92,7 @@ def coverage(
     Coverage
     """
     batch = _matrix(getattr(batch, "features", batch), "batch")
-    regions = getattr(calibration, "partition_", calibration)
+    regions = getattr(calibration, "clusters_", calibration)
     if not hasattr(regions, "assign"):
         features = getattr(calibration, "features", calibration)
         regions = find_regions(

@@ -1,0 +1,72 @@
+"""Fit softmax(A z + c) by likelihood, close to temperature scaling.
+
+The problem is convex. It starts at the set-level temperature and every penalty is
+measured from there, so that the answer does not depend on the unit of the logits and
+is never less likely than temperature scaling.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from coolhead.calibrators.scores import ScoreData
+from coolhead.numerics.slopes import affine_slopes
+from coolhead.numerics.temperature import fit_temperature
+
+Gradient = tuple[float, np.ndarray]
+
+
+class Start(NamedTuple):
+    """Temperature scaling, where the descent begins."""
+
+    inverse: float
+    status: str
+    present: np.ndarray
+
+
+def temperature_start(data: ScoreData) -> Start:
+    """Fit the set-level temperature; find the classes that have rows."""
+    fitted = fit_temperature(data.logits, data.labels, sample_weight=data.weights)
+    present = np.ones(data.logits.shape[1], bool)
+    present[data.absent] = False
+    return Start(1 / fitted.temperature, fitted.status, present)
+
+
+def mean_loss(
+    data: ScoreData, slope: np.ndarray, bias: np.ndarray
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Weighted mean loss of softmax(A z + c), and its gradient by A and by c."""
+    total = float(data.weights.sum())
+    loss, by_slope, by_bias = affine_slopes(
+        data.logits, data.labels, data.weights, slope, bias
+    )
+    return loss / total, by_slope / total, by_bias / total
+
+
+def centred_bias(values: np.ndarray, present: np.ndarray) -> np.ndarray:
+    """Biases with mean zero over the classes that have rows, zero for the others.
+
+    A common shift of the present classes would push the absent ones towards
+    probability zero; the mean is therefore taken out.
+    """
+    return np.where(present, values - values[present].mean(), 0.0)
+
+
+def descend(objective: Callable[[np.ndarray], Gradient], start: np.ndarray) -> Any:
+    """Minimise with L-BFGS; a result that is no better than the start is refused."""
+    found = minimize(
+        objective,
+        start,
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 300, "ftol": 1e-9, "gtol": 1e-6, "maxcor": 20},
+    )
+    return found.x if found.fun <= objective(start)[0] else start
+
+
+def softmax_rows(scores: np.ndarray) -> np.ndarray:
+    """Softmax of a small block of scores."""
+    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)

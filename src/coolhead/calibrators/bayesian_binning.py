@@ -1,0 +1,95 @@
+"""Bayesian binning into quantiles (BBQ): many binnings, weighted by evidence."""
+
+from itertools import pairwise
+
+import numpy as np
+from scipy.special import betaln
+
+from coolhead.calibrators.histogram import Steps, read_steps
+from coolhead.calibrators.one_score import apply_curves, fit_curves
+from coolhead.calibrators.scores import ScoreCalibrator, ScoreData
+from coolhead.numerics.temperature import Status
+
+PRIOR_WEIGHT = 2.0
+
+
+class BayesianBinning(ScoreCalibrator):
+    """Average of equal-mass binnings, each weighted by its marginal likelihood.
+
+    A binning into B bins has a Beta prior of weight 2/B on every bin, centred at the
+    middle of the bin. B runs from n^(1/3)/10 to 10·n^(1/3).
+
+    Parameters
+    ----------
+    scheme : "top_label" calibrates the confidence, "one_vs_all" every class.
+
+    Attributes
+    ----------
+    curves_ : list of (edges, values), the averaged binnings as one step function.
+    accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
+    """
+
+    def __init__(self, scheme: str = "top_label"):
+        self.scheme = scheme
+
+    def _learn(self, data: ScoreData) -> str:
+        self.curves_ = fit_curves(data, self.scheme, fit_averaged_steps)
+        return Status.CONVERGED
+
+    def _probabilities(self, logits: np.ndarray) -> np.ndarray:
+        return apply_curves(logits, self.scheme, self.curves_, read_steps)
+
+
+def fit_averaged_steps(
+    scores: np.ndarray, hits: np.ndarray, weights: np.ndarray
+) -> Steps:
+    """Evidence-weighted mean of all binnings, on the union of their edges."""
+    order = np.argsort(scores, kind="stable")
+    scores = scores[order].astype(np.float64)
+    mass = np.concatenate([[0.0], np.cumsum(weights[order])])
+    right = np.concatenate([[0.0], np.cumsum((weights * hits)[order])])
+    binnings = [
+        _one_binning(scores, mass, right, n_bins) for n_bins in _bin_counts(len(scores))
+    ]
+    evidence = np.array([log_evidence for _, _, log_evidence in binnings])
+    share = np.exp(evidence - evidence.max())
+    share /= share.sum()
+    # Binnings without weight would only make the step function longer.
+    heavy = share > 1e-6
+    kept = [b for b, keep in zip(binnings, heavy, strict=True) if keep]
+    edges = np.unique(np.concatenate([inner for inner, _, _ in kept]))
+    # Each piece of the union lies inside one bin: read it at its right end.
+    probes = np.append(edges, np.inf)
+    values = sum(
+        weight * read_steps((inner, means), probes)
+        for weight, (inner, means, _) in zip(share[heavy], kept, strict=True)
+    )
+    return edges, np.asarray(values) / share[heavy].sum()
+
+
+def _bin_counts(n_rows: int) -> range:
+    root = n_rows ** (1 / 3)
+    low = max(1, int(root / 10))
+    return range(low, max(low, min(n_rows, int(np.ceil(10 * root)))) + 1)
+
+
+def _one_binning(
+    scores: np.ndarray, mass: np.ndarray, right: np.ndarray, n_bins: int
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Inner edges, posterior means and log evidence of one equal-mass binning."""
+    cuts = (np.arange(1, n_bins) * len(scores)) // n_bins
+    # Equal scores cannot be told apart, so a cut moves behind the last of them.
+    inner = np.unique(scores[cuts - 1])
+    ends = np.searchsorted(scores, inner, side="right")
+    bounds = np.concatenate([[0], ends, [len(scores)]])
+    total, hit = np.diff(mass[bounds]), np.diff(right[bounds])
+    edges = np.concatenate([[0.0], inner, [1.0]])
+    middle = np.clip([(a + b) / 2 for a, b in pairwise(edges)], 1e-6, 1 - 1e-6)
+    weight = PRIOR_WEIGHT / len(middle)
+    alpha, beta = weight * middle, weight * (1 - middle)
+    evidence = betaln(alpha + hit, beta + np.maximum(total - hit, 0))
+    return (
+        inner,
+        (alpha + hit) / (weight + total),
+        float(np.sum(evidence - betaln(alpha, beta))),
+    )

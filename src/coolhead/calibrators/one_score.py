@@ -1,0 +1,77 @@
+"""Maps of one score to one probability, put to work on many classes.
+
+"top_label": the map sees the confidence and whether the prediction is right; the
+other classes share what is left in their old proportions. "one_vs_all": every class
+has its own map and the results are scaled to sum to one.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from coolhead.calibrators.scores import ScoreData
+from coolhead.numerics.softmax import confidence, softmax
+
+SCHEMES = ("top_label", "one_vs_all")
+# Keeps every class possible, and breaks ties by the original order.
+BLEND = 1e-9
+
+Curve = Any
+FitCurve = Callable[[np.ndarray, np.ndarray, np.ndarray], Curve]
+ReadCurve = Callable[[Curve, np.ndarray], np.ndarray]
+
+
+def fit_curves(data: ScoreData, scheme: str, fit_curve: FitCurve) -> list[Curve]:
+    """One curve for the top label, or one per class (None where a class is absent)."""
+    if scheme not in SCHEMES:
+        raise ValueError(f"scheme is {scheme!r}; wanted 'top_label' or 'one_vs_all'")
+    if scheme == "top_label":
+        largest, predicted = confidence(data.logits, 1.0)
+        return [fit_curve(largest, predicted == data.labels, data.weights)]
+    probabilities = softmax(data.logits, 1.0)
+    absent = set(data.absent.tolist())
+    return [
+        None
+        if k in absent
+        else fit_curve(
+            np.ascontiguousarray(probabilities[:, k]), data.labels == k, data.weights
+        )
+        for k in range(probabilities.shape[1])
+    ]
+
+
+def apply_curves(
+    logits: np.ndarray, scheme: str, curves: list[Curve], read: ReadCurve
+) -> np.ndarray:
+    """Calibrated probabilities of a block of logits."""
+    probabilities = softmax(logits, 1.0).astype(np.float64)
+    if scheme == "top_label":
+        top = probabilities.argmax(axis=1)
+        largest = probabilities[np.arange(len(top)), top]
+        return replace_top(probabilities, top, read(curves[0], largest))
+    mapped = probabilities.copy()
+    for k, curve in enumerate(curves):
+        if curve is not None:
+            mapped[:, k] = read(curve, probabilities[:, k])
+    mapped += BLEND * probabilities
+    return mapped / mapped.sum(axis=1, keepdims=True)
+
+
+def replace_top(
+    probabilities: np.ndarray, top: np.ndarray, wanted: np.ndarray
+) -> np.ndarray:
+    """Give class `top` of each row the wanted probability; scale the others."""
+    each = np.arange(len(top))
+    # Exactly 0 or 1 would make a single surprise infinitely bad.
+    wanted = np.clip(wanted, BLEND, 1 - BLEND)
+    others = probabilities.copy()
+    others[each, top] = 0.0
+    rest = others.sum(axis=1)
+    even = rest <= 0
+    others[even] = 1.0
+    others[even, top[even]] = 0.0
+    rest = others.sum(axis=1)
+    others *= ((1 - wanted) / rest)[:, None]
+    others[each, top] = wanted
+    return others
