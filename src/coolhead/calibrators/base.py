@@ -3,9 +3,10 @@
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
+from coolhead.calibrators.details import PredictionDetails, describe_rows
 from coolhead.numerics import softmax
 from coolhead.numerics.inputs import (
     as_logits,
@@ -26,6 +27,11 @@ class FitData(NamedTuple):
     features: Any
     domains: np.ndarray | None
     weights: np.ndarray | None
+
+
+def fresh(estimator: Any) -> Any:
+    """An unfitted copy. (`clone` is typed for containers of estimators, too.)"""
+    return clone(estimator)
 
 
 class TemperatureCalibrator(BaseEstimator):
@@ -72,6 +78,16 @@ class TemperatureCalibrator(BaseEstimator):
         logits, features = self._check_query(logits, features)
         return softmax.confidence(logits, self._temperature(logits, features))
 
+    def details(self, logits: Any, features: Any = None) -> PredictionDetails:
+        """Probabilities, temperature, nearest cluster and coverage of each row.
+
+        Where T does not depend on features, cluster and coverage are None.
+        """
+        logits, features = self._check_query(logits, features)
+        temperature = self._temperature(logits, features)
+        probabilities = softmax.softmax(logits, temperature)
+        return describe_rows(self, probabilities, temperature, features)
+
     def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
         raise NotImplementedError(f"{type(self).__name__} does not define T(x)")
 
@@ -107,15 +123,23 @@ class TemperatureCalibrator(BaseEstimator):
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """Check the arguments of a prediction against those of `fit`."""
         check_is_fitted(self)
+        self._check_columns(np.shape(logits))
         array = as_logits(logits)
         if np.ndim(logits) != 1:
             refuse_probabilities(array, "logits")
-        if array.shape[1] != self.n_classes_:
-            raise ValueError(
-                f"logits has {array.shape[1]} columns; X has {array.shape[1]} "
-                f"features, but {type(self).__name__} is expecting "
-                f"{self.n_classes_} features as input: one column per class, as in fit"
-            )
         if not self.uses_features:
             return array, None
         return array, check_features(features, len(array), self.n_features_)
+
+    def _check_columns(self, shape: tuple[int, ...]) -> None:
+        if len(shape) == 1 and self.n_classes_ != 2:
+            raise ValueError(
+                f"logits has shape {shape}; wanted (n, {self.n_classes_}) as in fit. "
+                "Reshape your data with array.reshape(1, -1) if it is a single sample"
+            )
+        if len(shape) == 2 and shape[1] != self.n_classes_:
+            raise ValueError(
+                f"logits: X has {shape[1]} features, but {type(self).__name__} is "
+                f"expecting {self.n_classes_} features as input: one column per class, "
+                "as in fit"
+            )

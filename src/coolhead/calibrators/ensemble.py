@@ -3,9 +3,8 @@
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import clone
 
-from coolhead.calibrators.base import TemperatureCalibrator
+from coolhead.calibrators.base import TemperatureCalibrator, fresh
 from coolhead.calibrators.clustered import (
     NearestClusterTemperature,
     RegressedTemperature,
@@ -64,7 +63,7 @@ class TemperatureEnsemble(TemperatureCalibrator):
             self.members_ = self._default_members(data, partition)
         else:
             self.members_ = [
-                _fresh(member).fit(
+                fresh(member).fit(
                     logits,
                     labels,
                     features=features,
@@ -101,10 +100,6 @@ class TemperatureEnsemble(TemperatureCalibrator):
     def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
         inverses = [1 / m._temperature(logits, features) for m in self.members_]
         return len(inverses) / np.sum(inverses, axis=0)
-
-
-def _fresh(member: Any) -> Any:
-    return clone(member)
 
 
 def _joined(status: Any) -> str:

@@ -111,8 +111,8 @@ def check_labels(labels: Any, n_classes: int, n_rows: int) -> np.ndarray:
         array = array.astype(np.intp)
     if array.dtype.kind not in "iu":
         raise ValueError(
-            f"labels has type {array.dtype}; wanted integers 0..{n_classes - 1} "
-            "(column numbers of the logits)"
+            f"labels has type {array.dtype} (Unknown label type); wanted integers "
+            f"0..{n_classes - 1}, column numbers of the logits"
         )
     wrong = np.flatnonzero((array < 0) | (array >= n_classes))
     if len(wrong):
