@@ -20,9 +20,12 @@ def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
             f"cannot write {path}: the folder {path.parent} does not exist"
         )
     temporary = _new_file_beside(path)
+    permissions = temporary.stat().st_mode
     try:
         yield temporary
         _flush_to_disk(temporary)
+        # Some writers put a private file of their own in its place.
+        os.chmod(temporary, permissions)
         os.replace(temporary, path)
     except BaseException:
         with suppress(FileNotFoundError):
