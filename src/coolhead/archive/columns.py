@@ -26,8 +26,8 @@ def check_columns(
     if class_names is not None:
         class_names = checks.check_names(class_names, "class_names")
     codes, names = checks.encode_domains(domains, domain_names, n_rows)
+    n_classes = count_classes(logits, class_names)
     if labels is not None:
-        n_classes = count_classes(logits, class_names)
         labels = checks.check_labels(labels, n_rows, n_classes)
     return {
         "logits": logits,

@@ -20,7 +20,11 @@ SYNONYMS = {"domain": "domains", "paths": "ids"}
 def read_npz(path: Path) -> DomainArchive:
     """An archive of the known arrays; names of the others are kept in the metadata."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        # NumPy leaves a file it opened itself open when the zip is damaged.
+        with (
+            open(path, "rb") as handle,
+            np.load(handle, allow_pickle=False) as stored,
+        ):
             arrays = _known_arrays(stored, path)
             ignored = sorted(set(stored.files) - _known_names())
             metadata = _metadata(stored)
