@@ -104,6 +104,8 @@ def check_image(path: Path, *, decode: bool = False) -> str | None:
 
     The header tells most; only decoding all pixels finds a body that is cut off.
     """
+    if path.is_dir():
+        return "a folder; wanted domain/class/image"
     if path.suffix.lower() not in IMAGE_SUFFIXES:
         return "not an image type"
     try:
