@@ -47,13 +47,12 @@ def sweep(
     ] = None,
 ) -> None:
     """Train the classifiers, evaluate every split, write results and tables."""
-    from coolhead.experiment.printing import print_outcome, sweep_with_progress
+    from coolhead.experiment.demo import run_and_show
     from coolhead.experiment.protocol import load_protocol
 
     changes = {"seeds": _numbers(seeds), "data": _archive(data)}
     loaded = load_protocol(protocol, **changes)
-    outcome = sweep_with_progress(loaded, folder, jobs=jobs, scheduler=scheduler)
-    print_outcome(outcome)
+    outcome = run_and_show(loaded, folder, jobs=jobs, scheduler=scheduler)
     if outcome.n_failed:
         raise typer.Exit(1)
 

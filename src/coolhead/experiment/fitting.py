@@ -8,7 +8,7 @@ whose ``fit`` has an argument of that name.
 import inspect
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,6 +16,15 @@ from coolhead.archive import DomainArchive
 from coolhead.calibrators.partition import Partition, partition_features
 from coolhead.experiment.methods import Method, Role
 from coolhead.experiment.splits import Split
+
+
+class Rows(NamedTuple):
+    """Labelled rows; `features` is None where the archive has none."""
+
+    logits: np.ndarray
+    labels: np.ndarray
+    features: Any
+    domains: np.ndarray
 
 
 class SplitRows:
@@ -49,10 +58,10 @@ class SplitRows:
         self.unlabelled_rows = unlabelled_rows
         self.random_state = random_state
         self._given_reference = reference_features
-        self._small_rows: dict[frozenset[str], DomainArchive] = {}
+        self._small_rows: dict[frozenset[str], Rows] = {}
         self._partitions: dict[tuple[frozenset[str], int], Partition] = {}
 
-    def labelled(self, roles: tuple[Role, ...]) -> DomainArchive:
+    def labelled(self, roles: tuple[Role, ...]) -> Rows:
         """The Small rows of some roles together."""
         domains = self._domains(roles)
         if domains not in self._small_rows:
@@ -71,7 +80,7 @@ class SplitRows:
         return self._partitions[key]
 
     @cached_property
-    def evaluated(self) -> DomainArchive:
+    def evaluated(self) -> Rows:
         """The Large rows of the target: what every method is scored on."""
         return self._rows(frozenset(self.split.target), ~self.small)
 
@@ -91,13 +100,16 @@ class SplitRows:
     def _domains(self, roles: tuple[Role, ...]) -> frozenset[str]:
         return frozenset(d for role in roles for d in getattr(self.split, role))
 
-    def _rows(self, domains: frozenset[str], mask: np.ndarray) -> DomainArchive:
+    def _rows(self, domains: frozenset[str], mask: np.ndarray) -> Rows:
         names = self.archive.domain_names
         codes = [code for code, name in enumerate(names) if name in domains]
         index = np.flatnonzero(np.isin(self.archive.domain_codes, codes) & mask)
         if not len(index):
             raise ValueError(f"no rows are left of {', '.join(sorted(domains))}")
-        return self.archive.rows(index)
+        part = self.archive.rows(index)
+        if part.logits is None or part.labels is None:
+            raise ValueError("the archive needs logits and labels for an experiment")
+        return Rows(part.logits, part.labels, part.features, part.domains)
 
     def _sample(self, rows: np.ndarray) -> np.ndarray:
         if len(rows) <= self.unlabelled_rows:
@@ -120,7 +132,7 @@ def fit_method(method: Method, data: SplitRows, *, n_clusters: int) -> Any:
 
 
 def _offers(
-    method: Method, data: SplitRows, rows: DomainArchive, n_clusters: int
+    method: Method, data: SplitRows, rows: Rows, n_clusters: int
 ) -> dict[str, Callable[[], Any]]:
     """What a ``fit`` may name beside logits and labels, each made only if named."""
     offers: dict[str, Callable[[], Any]] = {

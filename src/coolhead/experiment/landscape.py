@@ -48,7 +48,7 @@ def draw_map(
     plane.fit(_some(calibration.features, DIAGNOSED_ROWS))
     groups = {"calibration": calibration, "target": data.evaluated}
     for role, rows in groups.items():
-        index = _spread(len(rows), DRAWN_ROWS[role])
+        index = _spread(len(rows.labels), DRAWN_ROWS[role])
         features = np.asarray(rows.features[index], np.float64)
         nearest, _ = partition.clusters.assign(features)
         _add_points(

@@ -41,61 +41,70 @@ class Method:
         return maker(**(given | self.options))
 
 
-_TEMPERATURE = "coolhead.calibrators.temperature:TemperatureScaling"
+_SOURCE: tuple[Role, ...] = ("source",)
+_TARGET: tuple[Role, ...] = ("target",)
+_WITH_SOURCE: tuple[Role, ...] = ("calibration", "source")
+
+_SET_LEVEL = "coolhead.calibrators.temperature:TemperatureScaling"
 _NEAREST = "coolhead.calibrators.clustered:NearestClusterTemperature"
 _REGRESSED = "coolhead.calibrators.clustered:RegressedTemperature"
 _ENSEMBLE = "coolhead.calibrators.ensemble:TemperatureEnsemble"
-_WITH_SOURCE: tuple[Role, ...] = ("calibration", "source")
+_SOURCE_ONLY = "coolhead.calibrators.reference:SourceTemperature"
+_ORACLE = "coolhead.calibrators.reference:OracleTemperature"
+_ERROR_ORACLE = "coolhead.calibrators.reference:OracleErrorTemperature"
+_TRANSCAL = "coolhead.calibrators.transcal:TransCal"
+_WEIGHTED = "coolhead.calibrators.weighted:WeightedTemperature"
+_WEIGHTED_CLUSTERS = "coolhead.calibrators.weighted:WeightedClusterTemperature"
+_CPCS = "coolhead.calibrators.cpcs:CPCS"
+_MULTI_DOMAIN = "coolhead.calibrators.multidomain:MultiDomainTemperature"
+_PARAMETRIC = "coolhead.calibrators.parametric:ParameterizedTemperature"
+_DENSITY = "coolhead.calibrators.density_aware:DensityAwareTemperature"
+_MIXTURE = "coolhead.calibrators.ensemble_ts:EnsembleTemperatureScaling"
+
+
+def _transfer(label: str, place: str, **settings: Any) -> Method:
+    """A method that weighs source rows to resemble the unlabelled target."""
+    return Method(label, place, _SOURCE, sees_training_data=True, **settings)
+
 
 METHODS: dict[str, Method] = {
     # References
     "uncalibrated": Method("Uncalibrated", None, (), paper="uncalibrated"),
-    "source-only": Method(
-        "Source-only", _TEMPERATURE, ("source",), paper="source_only"
-    ),
+    "source-only": Method("Source-only", _SOURCE_ONLY, _SOURCE, paper="source_only"),
     "target-only": Method(
-        "Target-only (oracle)", _TEMPERATURE, ("target",), paper="target_only"
+        "Target-only (oracle)", _ORACLE, _TARGET, paper="target_only"
     ),
+    "target-ece-oracle": Method("Target ECE (oracle)", _ERROR_ORACLE, _TARGET),
     # The paper's methods
-    "set-level": Method("Set-level", _TEMPERATURE, paper="set"),
+    "set-level": Method("Set-level", _SET_LEVEL, paper="set"),
     "nearest-cluster": Method("Nearest cluster", _NEAREST, paper="cluster_nn"),
     "regression": Method("Regression", _REGRESSED, paper="cluster_regression"),
     "ensemble": Method("Ensemble", _ENSEMBLE, paper="ensemble"),
     # The same with the source's Small rows as one more domain
-    "set-level+source": Method("Set-level + source", _TEMPERATURE, _WITH_SOURCE),
+    "set-level+source": Method("Set-level + source", _SET_LEVEL, _WITH_SOURCE),
     "nearest-cluster+source": Method(
         "Nearest cluster + source", _NEAREST, _WITH_SOURCE
     ),
     "regression+source": Method("Regression + source", _REGRESSED, _WITH_SOURCE),
     "ensemble+source": Method("Ensemble + source", _ENSEMBLE, _WITH_SOURCE),
+    # Other methods without target data
     "set-level-equal": Method(
-        "Set-level, domains equal", _TEMPERATURE, options={"domain_weights": "equal"}
+        "Set-level, equal domains", _SET_LEVEL, options={"domain_weights": "equal"}
     ),
-    # With unlabelled target rows
-    "transcal": Method(
-        "TransCal",
-        "coolhead.calibrators.transfer:TransCal",
-        ("source",),
-        sees_training_data=True,
-        paper="transcal",
+    "md-ts": Method("MD-TS", _MULTI_DOMAIN),
+    "pts": Method("PTS", _PARAMETRIC),
+    "dac": Method("DAC", _DENSITY, sees_training_data=True),
+    "ets": Method("ETS", _MIXTURE),
+    # Methods that need unlabelled target data
+    "transcal": _transfer("TransCal", _TRANSCAL, paper="transcal"),
+    "transcal-root": _transfer(
+        "TransCal, fixed power", _TRANSCAL, options={"solver": "root"}
     ),
-    "wts": Method(
-        "WTS",
-        "coolhead.calibrators.transfer:WeightedTemperature",
-        ("source",),
-        sees_training_data=True,
-        paper="wts",
+    "transcal-transductive": _transfer(
+        "TransCal, transductive", _TRANSCAL, unlabelled_target="large"
     ),
-    "cpcs": Method(
-        "CPCS",
-        "coolhead.calibrators.transfer:CPCS",
-        ("source",),
-        sees_training_data=True,
-    ),
-    "md-ts": Method("MD-TS", "coolhead.calibrators.multidomain:MultiDomainTemperature"),
-    "target-ece-oracle": Method(
-        "Target ECE (oracle)",
-        "coolhead.calibrators.reference:TargetECEOracle",
-        ("target",),
-    ),
+    "wts": _transfer("WTS", _WEIGHTED, paper="wts"),
+    "cpcs": _transfer("CPCS", _CPCS),
+    "wts-calibration": Method("WTS, calibration domains", _WEIGHTED),
+    "weighted-cluster": Method("Weighted clusters", _WEIGHTED_CLUSTERS),
 }

@@ -62,7 +62,7 @@ class Plan:
 def make_plan(protocol: Protocol, run: Path) -> Plan:
     """List what a run of `protocol` consists of; reads the data once."""
     if isinstance(protocol.data, TrainedData):
-        return _plan_with_given_logits(protocol, run)
+        return _plan_with_given_logits(protocol, protocol.data, run)
     checksum = _data_checksum(protocol)
     trainings: dict[str, Training] = {}
     jobs = []
@@ -86,11 +86,11 @@ def make_plan(protocol: Protocol, run: Path) -> Plan:
     return Plan(run, checksum, tuple(trainings.values()), tuple(jobs))
 
 
-def _plan_with_given_logits(protocol: Protocol, run: Path) -> Plan:
+def _plan_with_given_logits(protocol: Protocol, data: TrainedData, run: Path) -> Plan:
     jobs, digests = [], {}
     for seed in protocol.seeds:
         for split in make_splits(protocol.roles):
-            path = trained_path(protocol.data, split.source, seed)
+            path = trained_path(data, split.source, seed)
             if path not in digests:
                 archive = load_archive(path)
                 _require_domains(protocol, archive.domain_names, path)

@@ -13,16 +13,17 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.table import Table
+from rich.table import Table as RichTable
 
 from coolhead.experiment.protocol import Protocol
 from coolhead.experiment.splits import Split
 from coolhead.experiment.sweep import Outcome, run_sweep
+from coolhead.experiment.tables import Table, page_layout
 
 
 def print_splits(splits: list[Split]) -> None:
     """One row per split: source, calibration, target."""
-    table = Table("", "source", "calibration", "target")
+    table = RichTable("", "source", "calibration", "target")
     for number, split in enumerate(splits, 1):
         roles = (split.source, split.calibration, split.target)
         table.add_row(str(number), *(", ".join(domains) for domains in roles))
@@ -83,3 +84,20 @@ def print_outcome(outcome: Outcome) -> None:
     console.print(f"{done} of {outcome.n_cells} cells done{found}: {outcome.run}")
     for line in outcome.errors:
         console.print(f"failed: {line}", style="red", markup=False)
+    report = outcome.run / "report.html"
+    if report.is_file():
+        console.print(f"open {report}", soft_wrap=True)
+
+
+def print_table(table: Table) -> None:
+    """Print a table and its notes."""
+    header, body = page_layout(table)
+    drawn = RichTable(title=table.title, title_justify="left")
+    for number, name in enumerate(header):
+        drawn.add_column(name, justify="right" if number else "left")
+    for row in body:
+        drawn.add_row(*row)
+    console = Console()
+    console.print(drawn)
+    for note in table.notes:
+        console.print(note, style="dim", markup=False)

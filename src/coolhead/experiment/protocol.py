@@ -112,7 +112,7 @@ class Roles(Table):
 class Division(Table):
     """Large and Small rows of each domain: one division shared by all splits."""
 
-    small: float = Field(0.2, gt=0, lt=1)
+    small: float = Field(default=0.2, gt=0, lt=1)
     stratify: bool = False
 
 

@@ -15,11 +15,12 @@ A run is a folder ``runs/NAME``:
     - ``histogram``: method, bin, low, high, n, n_correct (40 bins of confidence)
     - ``selective``: method, coverage, threshold, accuracy (kept: the most confident)
     - ``temperature``: method, quantile, value (of T over the evaluated rows)
-    - ``status``: method, status, n_fallbacks, clipped_share
+    - ``status``: method, status, n_fallbacks, clipped_share, warnings
     - ``shift``: diagnostic, value (calibration against target features)
     - ``map``: x, y, role, domain, cluster, temperature (principal components of the
       calibration features; role is ``calibration``, ``target`` or ``centre``)
     - ``sensitivity``: method, n_clusters, ece (evaluated on all rows)
+    - ``notes``: note (what could not be described, and why)
 ``failures.parquet``
     method (``*`` for the whole cell), error.
 ``runtimes.parquet``
@@ -78,6 +79,7 @@ TABLES: dict[str, dict[str, Any]] = {
         "status": pl.String,
         "n_fallbacks": pl.Int64,
         "clipped_share": pl.Float64,
+        "warnings": pl.String,
     },
     "shift": {"diagnostic": pl.String, "value": pl.Float64},
     "map": {
@@ -89,6 +91,7 @@ TABLES: dict[str, dict[str, Any]] = {
         "temperature": pl.Float64,
     },
     "sensitivity": {"method": pl.String, "n_clusters": pl.Int64, "ece": pl.Float64},
+    "notes": {"note": pl.String},
     "failures": {"method": pl.String, "error": pl.String},
     "runtimes": {
         "method": pl.String,

@@ -14,7 +14,14 @@ from typing import Any
 from joblib import Parallel, delayed
 from threadpoolctl import threadpool_limits
 
-from coolhead.experiment.cell import evaluate_cell
+from coolhead.archive import load_archive
+from coolhead.experiment.cell import describe_error, evaluate_cell
+from coolhead.experiment.classifiers import (
+    Training,
+    divide,
+    reference_path,
+    train_classifier,
+)
 from coolhead.experiment.plan import CellJob, Plan, make_plan
 from coolhead.experiment.protocol import Protocol
 from coolhead.experiment.record import write_run_record
@@ -109,16 +116,18 @@ def _run_cells(
 
 def _parallel(function: Callable, tasks: Iterator[tuple], jobs: int | None) -> Any:
     calls = (delayed(function)(*task) for task in tasks)
+    # Without a number of jobs, an enclosing parallel_config decides.
+    settings: dict[str, Any] = {"batch_size": 1}
+    if jobs is not None:
+        settings["n_jobs"] = jobs
     try:
-        parallel = Parallel(n_jobs=jobs, return_as="generator_unordered")
+        parallel = Parallel(return_as="generator_unordered", **settings)
     except ValueError:  # A backend that can not hand out results one by one.
-        parallel = Parallel(n_jobs=jobs)
+        parallel = Parallel(**settings)
     return parallel(calls)
 
 
-def _train_one(training: Any, folder: Path) -> tuple[Path, str | None]:
-    from coolhead.experiment.classifiers import train_classifier
-
+def _train_one(training: Training, folder: Path) -> tuple[Path, str | None]:
     path = folder / training.file_name
     # One thread everywhere: the sums of BLAS depend on the number of threads.
     with threadpool_limits(1):
@@ -133,7 +142,7 @@ def _run_one(job: CellJob, error: str | None) -> tuple[CellJob, CellResult]:
     if error is None:
         with threadpool_limits(1):
             try:
-                return job, evaluate_cell(job)
+                return job, run_cell(job)
             except Exception as raised:
                 error = describe_error(raised)
     result = CellResult()
@@ -141,9 +150,21 @@ def _run_one(job: CellJob, error: str | None) -> tuple[CellJob, CellResult]:
     return job, result
 
 
-def describe_error(error: Exception) -> str:
-    """Type and message of an error, in one line."""
-    return f"{type(error).__name__}: {error}".replace("\n", " ")
+def run_cell(job: CellJob) -> CellResult:
+    """Load what a cell needs and evaluate it."""
+    protocol = job.protocol
+    archive = load_archive(job.archive)
+    beside = reference_path(job.archive)
+    reference = load_archive(beside).features if beside.is_file() else None
+    return evaluate_cell(
+        archive,
+        divide(archive, protocol.division, protocol.seed_of("division", job.seed)),
+        job.split,
+        protocol.methods,
+        protocol.evaluation,
+        random_state=protocol.seed_of("clusters", job.seed),
+        reference_features=reference,
+    )
 
 
 def _is_done(job: CellJob) -> bool:

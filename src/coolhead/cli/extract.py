@@ -1,0 +1,66 @@
+"""`coolhead extract`: a folder of images becomes an archive of features."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def extract(
+    folder: Annotated[Path, typer.Argument(help="Images as domain/class/image.")],
+    out: Annotated[Path, typer.Option(help="Archive to write (.safetensors).")],
+    backbone: Annotated[
+        str, typer.Option(help="efficientnet-lite0, or timm:NAME.")
+    ] = "efficientnet-lite0",
+    weights: Annotated[
+        Path | None, typer.Option(help="Local state dict: .pth or .safetensors.")
+    ] = None,
+    layer: Annotated[
+        str | None, typer.Option(help="Layer to read; the classifier's input if none.")
+    ] = None,
+    logits: Annotated[
+        bool,
+        typer.Option(help="Keep the outputs: the network knows the classes."),
+    ] = False,
+    role: Annotated[
+        str | None, typer.Option(help="Only the official list: train or test.")
+    ] = None,
+    dtype: Annotated[str, typer.Option(help="float16 or float32.")] = "float16",
+    batch_size: Annotated[int, typer.Option(help="Images per batch.")] = 64,
+    workers: Annotated[int, typer.Option(help="Threads that read images.")] = 2,
+    device: Annotated[str, typer.Option(help="cpu, cuda, mps.")] = "cpu",
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave unreadable images out.")
+    ] = False,
+) -> None:
+    """Run images through a network; after a kill the same command goes on."""
+    from coolhead.datasets import list_images
+
+    images = list_images(folder, skip_bad=skip_bad)
+    for difference in images.differences:
+        typer.echo(f"note: {difference}")
+    images = images if role is None else images.only(role)
+    from coolhead.torch.backbones import load_backbone
+    from coolhead.torch.extraction import extract as extract_features
+
+    network = load_backbone(
+        backbone,
+        weights=weights,
+        n_classes=len(images.class_names) if logits else None,
+        feature_layer=layer,
+    )
+    archive = extract_features(
+        images,
+        network,
+        out,
+        logits=logits,
+        dtype=dtype,
+        batch_size=batch_size,
+        workers=workers,
+        device=device,
+        skip_bad=skip_bad,
+        progress=True,
+    )
+    for skipped in archive.metadata["extraction"]["skipped"]:
+        typer.echo(f"skipped: {skipped}")
+    typer.echo(f"{out}: {archive!r}")

@@ -1,0 +1,92 @@
+"""`coolhead train`: a classifier of one or several source domains, applied to all."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def train(
+    data: Annotated[
+        Path, typer.Argument(help="Archive of features, or with --finetune images.")
+    ],
+    source: Annotated[
+        list[str], typer.Option(help="Domain to train on; repeat for several.")
+    ],
+    out: Annotated[Path, typer.Option(help="Archive to write: logits and features.")],
+    kind: Annotated[
+        str, typer.Option(help="Head on features: mlp, logistic, erm or mldg.")
+    ] = "mlp",
+    finetune: Annotated[
+        bool, typer.Option("--finetune", help="Train the whole backbone on images.")
+    ] = False,
+    backbone: Annotated[
+        str, typer.Option(help="efficientnet-lite0, timm:NAME, python:MODULE:FUNCTION.")
+    ] = "efficientnet-lite0",
+    weights: Annotated[
+        Path | None, typer.Option(help="Local state dict to start from.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="Passes over the sources.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Rows per step.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="First rate.")] = None,
+    small: Annotated[float, typer.Option(help="Share of every domain held out.")] = 0.2,
+    seed: Annotated[int, typer.Option(help="Seed of split and training.")] = 0,
+    workers: Annotated[int, typer.Option(help="Threads that read images.")] = 2,
+    device: Annotated[str, typer.Option(help="cpu, cuda, mps.")] = "cpu",
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave unreadable images out.")
+    ] = False,
+) -> None:
+    """Train on the Large rows of the sources; write outputs for every row."""
+    given = {
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+    }
+    settings = {name: value for name, value in given.items() if value is not None}
+    if not finetune:
+        _train_head(data, source, out, kind, settings, small, seed)
+        return
+    from coolhead.torch.finetuned import finetune_and_extract
+
+    archive = finetune_and_extract(
+        data,
+        source,
+        out,
+        backbone=backbone,
+        weights=weights,
+        settings=settings,
+        small=small,
+        random_state=seed,
+        workers=workers,
+        device=device,
+        skip_bad=skip_bad,
+        progress=True,
+    )
+    _print_curve(archive.metadata["head"]["curve"])
+    typer.echo(f"{out}: {archive!r}")
+
+
+def _train_head(data, source, out, kind, settings, small, seed) -> None:
+    from coolhead.archive import load_archive
+    from coolhead.datasets import split_large_small
+    from coolhead.heads import train_head
+
+    if data.is_dir():
+        msg = f"{data} is a folder: run coolhead extract first, or add --finetune"
+        raise ValueError(msg)
+    archive = load_archive(data)
+    mask = split_large_small(archive, small, seed)
+    head = train_head(
+        archive, source, kind=kind, small=mask, random_state=seed, **settings
+    )
+    result = head.apply(archive)
+    result.save(out)
+    _print_curve(head.curve)
+    typer.echo(f"{out}: {result!r}")
+
+
+def _print_curve(curve: list[dict[str, float]]) -> None:
+    for entry in curve:
+        numbers = [f"{name} {value:.4f}" for name, value in entry.items()]
+        typer.echo(f"epoch {entry['epoch']:.0f}: " + ", ".join(numbers[1:]))

@@ -1,0 +1,137 @@
+"""Scores of all methods of a split, on the same rows and with the same draws."""
+
+import warnings
+from collections.abc import Iterator, Mapping
+
+import numpy as np
+
+from coolhead.experiment.curves import add_curves
+from coolhead.experiment.predictions import Predictions
+from coolhead.experiment.protocol import Evaluation
+from coolhead.experiment.results import CellResult
+from coolhead.metrics import (
+    Subsamples,
+    debiased_calibration_error,
+    draw_subsamples,
+    expected_calibration_error,
+    expected_calibration_error_null,
+    holm,
+    maximum_calibration_error,
+    paired_bootstrap,
+    risk_coverage_curve,
+    signed_calibration_gap,
+    subsample_ece,
+    subsample_mean,
+)
+
+REFERENCES = {"uncalibrated": "uncalibrated", "source": "source-only"}
+
+
+def score_methods(
+    predictions: Mapping[str, Predictions],
+    evaluation: Evaluation,
+    random_state: int,
+    result: CellResult,
+) -> None:
+    """Add every score of every method, and the curves the report draws."""
+    if not predictions:
+        return
+    n_rows = len(next(iter(predictions.values())).correct)
+    draws = _draw(n_rows, evaluation, random_state)
+    before = predictions.get("uncalibrated")
+    for name, found in predictions.items():
+        scores = dict(point_scores(found, evaluation.bins, draws.size))
+        scores |= resampled_scores(found, before, draws, evaluation)
+        for metric, value in scores.items():
+            result.add("results", method=name, metric=metric, value=float(value))
+        add_curves(name, found, evaluation.bins, result)
+    for short, reference in REFERENCES.items():
+        if reference in predictions and len(predictions) > 1:
+            _compare(short, reference, predictions, evaluation, random_state, result)
+
+
+def _draw(n_rows: int, evaluation: Evaluation, random_state: int) -> Subsamples:
+    with warnings.catch_warnings():
+        # Too few rows: `subsample_size` among the results says how many were drawn.
+        warnings.simplefilter("ignore", UserWarning)
+        return draw_subsamples(
+            n_rows, evaluation.size, evaluation.draws, random_state=random_state
+        )
+
+
+def point_scores(
+    found: Predictions, n_bins: int, size: int
+) -> Iterator[tuple[str, float]]:
+    """Scores on all evaluated rows; the null level is that of `size` rows."""
+    pair = found.correct, found.confidence
+    yield "n_evaluated", len(found.correct)
+    yield "subsample_size", size
+    yield "accuracy", found.correct.mean()
+    yield "confidence", found.confidence.mean()
+    yield "ece", expected_calibration_error(*pair, n_bins=n_bins)
+    yield "ece_debiased", debiased_calibration_error(*pair, n_bins=n_bins)
+    yield "ece_max", maximum_calibration_error(*pair, n_bins=n_bins)
+    null = expected_calibration_error_null(pair[1], n_bins=n_bins, size=size)
+    yield "ece_null", null
+    yield "signed_gap", signed_calibration_gap(*pair)
+    yield "nll", found.log_loss.mean()
+    yield "brier", found.brier.mean()
+    yield "top_brier", found.top_brier.mean()
+    yield "risk_area", risk_coverage_curve(*pair).area
+    if found.temperature is not None:
+        yield "temperature_median", np.median(found.temperature)
+
+
+def resampled_scores(
+    found: Predictions,
+    before: Predictions | None,
+    draws: Subsamples,
+    evaluation: Evaluation,
+) -> dict[str, float]:
+    """Mean, sd and percentiles over the draws of the ECE and of the gain."""
+    pair = found.correct, found.confidence
+    pieces = {
+        "ece": subsample_ece(*pair, draws, n_bins=evaluation.bins),
+        "ece_other": subsample_ece(*pair, draws, n_bins=evaluation.other_bins),
+    }
+    scores: dict[str, float] = {}
+    if before is not None:
+        pieces["gain"] = subsample_mean(before.brier - found.brier, draws)
+        scores["gain"] = pieces["gain"].estimate
+        scores["gain_top"] = float((before.top_brier - found.top_brier).mean())
+    for name, piece in pieces.items():
+        scores[f"{name}_mean"] = piece.mean
+        scores[f"{name}_sd"] = piece.standard_deviation
+        scores[f"{name}_low"] = piece.low
+        scores[f"{name}_high"] = piece.high
+    return scores
+
+
+def _compare(
+    short: str,
+    reference: str,
+    predictions: Mapping[str, Predictions],
+    evaluation: Evaluation,
+    random_state: int,
+    result: CellResult,
+) -> None:
+    """Add the paired difference of the ECE to a reference: negative is better."""
+    boot = paired_bootstrap(
+        {name: found.correct for name, found in predictions.items()},
+        {name: found.confidence for name, found in predictions.items()},
+        baseline=reference,
+        n_bins=evaluation.bins,
+        n_draws=evaluation.bootstrap,
+        random_state=random_state,
+    )
+    clear = holm(boot.p_values)
+    for name, change in boot.differences.items():
+        scores = {
+            f"ece_vs_{short}": change.estimate,
+            f"ece_vs_{short}_low": change.low,
+            f"ece_vs_{short}_high": change.high,
+            f"better_than_{short}": float(clear[name] and change.estimate < 0),
+            f"worse_than_{short}": float(clear[name] and change.estimate > 0),
+        }
+        for metric, value in scores.items():
+            result.add("results", method=name, metric=metric, value=float(value))

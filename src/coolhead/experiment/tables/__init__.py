@@ -1,0 +1,85 @@
+"""Every table of a run, from its result files alone."""
+
+from pathlib import Path
+
+import polars as pl
+
+from coolhead.experiment.record import read_run_record
+from coolhead.experiment.results import read_table
+from coolhead.experiment.tables import averages, by_split, counts, extras
+from coolhead.experiment.tables.published import Published
+from coolhead.experiment.tables.scores import Scores, load_scores
+from coolhead.experiment.tables.table import FORMATS, Table, page_layout, render_table
+from coolhead.files import atomic_path
+
+__all__ = ["Table", "all_tables", "page_layout", "render_table", "write_tables"]
+
+
+def all_tables(run: str | Path) -> list[Table]:
+    """All tables of a run; with several classifiers each has its own."""
+    protocol = read_run_record(run)["protocol"]
+    multi_source = protocol["roles"]["calibrate_on"] == "source"
+    # The paper's tables are of one experiment each; others have nothing beside them.
+    paper = None if protocol["paper"] is None else Published(protocol["paper"])
+    by_classifier = load_scores(run)
+    tables: list[Table] = []
+    for name, scores in by_classifier.items():
+        own = _tables_of(run, name, scores, paper, multi_source)
+        evaluation = protocol["evaluation"]
+        own.append(averages.bins(scores, evaluation["bins"], evaluation["other_bins"]))
+        tables += own if len(by_classifier) == 1 else [_named(t, name) for t in own]
+    if protocol["data"]["kind"] == "formations":
+        tables.append(averages.formations(by_classifier))
+    return tables
+
+
+def _tables_of(
+    run: str | Path,
+    name: str,
+    scores: Scores,
+    paper: Published | None,
+    multi_source: bool,
+) -> list[Table]:
+    beside = None if multi_source else paper
+    own = pl.col("classifier") == name
+    tables = [
+        averages.summary(scores),
+        averages.by_target(scores, beside),
+        by_split.ece_by_split(scores, beside),
+        by_split.gain_by_split(scores, beside),
+        averages.improvement_ratios(scores, beside),
+        counts.reductions_in_sigma(scores),
+        counts.harm(scores),
+        counts.harm_by_split(scores),
+        averages.accuracy(scores, beside),
+        averages.multi_source(scores, paper) if multi_source else None,
+        counts.sensitivity(read_table(run, "sensitivity").filter(own)),
+        extras.shift(read_table(run, "shift").filter(own)),
+        extras.runtimes(read_table(run, "runtimes").filter(own)),
+    ]
+    return [table for table in tables if table is not None]
+
+
+def _named(table: Table, classifier: str) -> Table:
+    return Table(
+        f"{classifier}-{table.name}",
+        f"{table.title}: classifier {classifier}",
+        table.cells,
+        table.notes,
+        table.corner,
+        table.digits,
+    )
+
+
+def write_tables(run: str | Path, folder: str | Path, form: str) -> list[Path]:
+    """Write one file per table; return their paths."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for table in all_tables(run):
+        text = render_table(table, form)
+        path = folder / f"{table.name}.{FORMATS[form]}"
+        with atomic_path(path) as temporary:
+            temporary.write_text(text + "\n", encoding="utf-8")
+        paths.append(path)
+    return paths

@@ -1,0 +1,105 @@
+"""Split by split: intervals, asterisks, and the calibration gain."""
+
+from collections.abc import Callable
+
+import polars as pl
+
+from coolhead.experiment.tables.published import Published
+from coolhead.experiment.tables.scores import Scores, label, proposed
+from coolhead.experiment.tables.table import Cells, Table
+
+STARS = (
+    "* the 95 % percentile intervals of the draws do not overlap that of source-only "
+    "(the paper's rule). † the paired bootstrap interval of the difference to "
+    "source-only lies below zero, Holm-corrected over the methods of the split. With "
+    "several seeds a mark needs the rule to hold for every seed."
+)
+
+
+def ece_by_split(scores: Scores, published: Published | None = None) -> Table:
+    """Mean, sd and 95 % percentile interval of the resampled ECE, with marks."""
+    cells = Cells()
+    for split in scores.splits:
+        for method in scores.methods:
+            found = scores.of(method, split=split)
+            if found.is_empty():
+                continue
+            mean, sd, low, high = _averages(found, "ece")
+            mark = _mark(scores, method, split)
+            cells.add(split, label(method), mean, sd=sd, low=low, high=high, mark=mark)
+            if published is not None:
+                printed = published.by_split(
+                    method, found["source"][0], found["target"][0]
+                )
+                published.compare(cells, split, label(method), mean, sd, printed)
+    notes = [STARS] if published is None else [STARS, published.NOTE]
+    title = "ECE by split (%), mean ± sd [95 % interval of the draws]"
+    return Table("by-split", title, cells.frame(), tuple(notes), "split")
+
+
+def gain_by_split(scores: Scores, published: Published | None = None) -> Table:
+    """Fall of the Brier score against uncalibrated, with its interval."""
+    cells = Cells()
+    for split in scores.splits:
+        for method in scores.methods:
+            if method == "uncalibrated":
+                continue
+            found = scores.of(method, split=split)
+            if found.is_empty():
+                continue
+            mean, _, low, high = _averages(found, "gain")
+            mark = "*" if _gain_is_clear(scores, method, split) else ""
+            cells.add(split, label(method), mean, low=low, high=high, mark=mark)
+            _add_printed_gain(cells, published, found, split, method)
+    notes = (
+        "Brier score (summed over classes) uncalibrated minus calibrated, positive is "
+        "better. For temperatures that depend on the features it is a gain in score, "
+        "not purely in calibration. * interval above that of source-only.",
+    )
+    title = "Calibration gain by split (%), mean [95 % interval of the draws]"
+    return Table("gain", title, cells.frame(), notes, "split")
+
+
+def _add_printed_gain(
+    cells: Cells,
+    published: Published | None,
+    found: pl.DataFrame,
+    split: str,
+    method: str,
+) -> None:
+    if published is None:
+        return
+    printed = published.gain(method, found["source"][0], found["target"][0])
+    if printed is not None:
+        cells.add(split, f"{label(method)}, paper", printed[0])
+
+
+def _averages(found: pl.DataFrame, metric: str) -> list[float]:
+    """Mean, sd, low and high, each averaged over the seeds."""
+    columns = [f"{metric}_{part}" for part in ("mean", "sd", "low", "high")]
+    return found.select(columns).to_numpy().mean(axis=0).tolist()
+
+
+def _mark(scores: Scores, method: str, split: str) -> str:
+    if method not in proposed(scores.methods):
+        return ""
+    separate = _every_seed(
+        scores, method, split, lambda row: row["ece_high"] < row["ece_low_base"]
+    )
+    paired = _every_seed(
+        scores, method, split, lambda row: bool(row["better_than_source"])
+    )
+    return ("*" if separate else "") + ("†" if paired else "")
+
+
+def _gain_is_clear(scores: Scores, method: str, split: str) -> bool:
+    return method in proposed(scores.methods) and _every_seed(
+        scores, method, split, lambda row: row["gain_low"] > row["gain_high_base"]
+    )
+
+
+def _every_seed(
+    scores: Scores, method: str, split: str, holds: Callable[[dict], bool]
+) -> bool:
+    rows = scores.paired(method, "source-only").filter(pl.col("split") == split)
+    return len(rows) > 0 and all(holds(row) for row in rows.iter_rows(named=True))

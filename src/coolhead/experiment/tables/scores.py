@@ -1,0 +1,96 @@
+"""The results of one classifier of a run, ready to be averaged."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from coolhead.experiment.methods import METHODS
+from coolhead.experiment.results import KEY_COLUMNS, read_table
+
+BASELINES = ("uncalibrated", "source-only", "target-only", "target-ece-oracle")
+
+
+@dataclass(frozen=True)
+class Scores:
+    """One row per split, seed and method; one column per metric; errors in per cent."""
+
+    frame: pl.DataFrame
+
+    @property
+    def methods(self) -> list[str]:
+        """Methods in the order of the table of methods."""
+        present = set(self.frame["method"])
+        known = [name for name in METHODS if name in present]
+        return known + sorted(present - set(known))
+
+    @property
+    def targets(self) -> list[str]:
+        """Targets in the order of the protocol."""
+        return list(dict.fromkeys(self.frame["target"]))
+
+    @property
+    def splits(self) -> list[str]:
+        """Names of the splits in the order of the protocol."""
+        return list(dict.fromkeys(self.frame["split"]))
+
+    @property
+    def seeds(self) -> list[int]:
+        """Seeds of the run."""
+        return list(dict.fromkeys(self.frame["seed"]))
+
+    def of(self, method: str, **where: str) -> pl.DataFrame:
+        """Rows of a method, with the given values of `target` or `split`."""
+        conditions = [pl.col(name) == value for name, value in where.items()]
+        return self.frame.filter(pl.col("method") == method, *conditions)
+
+    def paired(self, method: str, baseline: str) -> pl.DataFrame:
+        """Rows of a method beside those of a baseline (columns ending in ``_base``)."""
+        keys = ["split", "calibration", "target", "seed"]
+        return self.of(method).join(
+            self.of(baseline), on=keys, suffix="_base", maintain_order="left"
+        )
+
+
+def column_mean(frame: pl.DataFrame, column: str) -> float | None:
+    """Mean of a column as a number; None if there is nothing to average."""
+    if column not in frame.columns:
+        return None
+    values = frame[column].drop_nulls().to_numpy()
+    return float(values.mean()) if values.size else None
+
+
+def label(method: str) -> str:
+    """The name of a method as it stands in tables."""
+    return METHODS[method].label if method in METHODS else method
+
+
+def proposed(methods: Sequence[str]) -> list[str]:
+    """The methods that are neither references nor oracles."""
+    return [name for name in methods if name not in BASELINES]
+
+
+PER_CENT = ("ece", "gain", "accuracy", "brier", "top_brier", "confidence", "signed_gap")
+
+
+def load_scores(run: str | Path) -> dict[str, Scores]:
+    """Scores of a run by classifier."""
+    results = read_table(run, "results")
+    if results.is_empty():
+        raise ValueError(f"{run} holds no results: every cell failed, see failures")
+    wide = results.pivot(
+        on="metric", index=[*KEY_COLUMNS, "method"], values="value"
+    ).with_columns(
+        pl.col(column) * 100 for column in _metrics(results) if _is_rate(column)
+    )
+    names = dict.fromkeys(wide["classifier"])
+    return {name: Scores(wide.filter(pl.col("classifier") == name)) for name in names}
+
+
+def _metrics(results: pl.DataFrame) -> list[str]:
+    return list(dict.fromkeys(results["metric"]))
+
+
+def _is_rate(metric: str) -> bool:
+    return any(metric == name or metric.startswith(f"{name}_") for name in PER_CENT)
