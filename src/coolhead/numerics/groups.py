@@ -48,8 +48,8 @@ class Totals(NamedTuple):
 class Sums(NamedTuple):
     """Of every group at one b each; (g,) each.
 
-    loss, score, curvature : weighted means of the loss and its two derivatives by b;
-    squares : sum of the squared weighted scores.
+    loss, score, curvature : weighted means of the loss, of its slope in log b and of
+    the variance of b z; squares : sum of the squared weighted scores.
     """
 
     loss: np.ndarray

@@ -28,7 +28,10 @@ class Rows:
 
 
 class Moments(NamedTuple):
-    """Of some rows at some inverse temperature: loss, its slope, its curvature."""
+    """Of some rows at some b: loss, its slope in log b, and the variance of b z.
+
+    In units of log b they are of the order of one, however large the logits are.
+    """
 
     loss: np.ndarray
     score: np.ndarray
@@ -61,7 +64,7 @@ def summarise_rows(logits: np.ndarray, labels: np.ndarray, *, scores: bool) -> R
 def row_moments(
     rows: Rows, inverse_temperature: np.ndarray, index: np.ndarray | None = None
 ) -> Moments:
-    """Loss, d loss / d b and d² loss / d b² of each row at its own b, (m,) float64.
+    """Loss, d loss / d log b and Var(b z) of each row at its own b, (m,) float64.
 
     `index` restricts the pass to those rows; b has one entry per row visited.
     """
@@ -75,14 +78,14 @@ def row_moments(
         pick = block if index is None else index[block]
         z, p = shifted[: block.stop - block.start], powers[: block.stop - block.start]
         np.subtract(logits[pick], rows.peak[pick, None], out=z, dtype=z.dtype)
-        np.multiply(z, scale[block, None], out=p)
-        np.exp(p, out=p)
+        np.multiply(z, scale[block, None], out=z)
+        np.exp(z, out=p)
         total = (p @ ones).astype(np.float64)
         first = np.vecdot(p, z) / total
         np.multiply(p, z, out=p)
         second = np.vecdot(p, z) / total
-        gap = rows.gap[pick]
-        out.loss[block] = np.log(total) + gap * inverse_temperature[block]
+        gap = rows.gap[pick] * inverse_temperature[block]
+        out.loss[block] = np.log(total) + gap
         out.score[block] = first + gap
         # Rounding may leave a tiny negative variance where one class has all mass.
         out.curvature[block] = np.maximum(second - first * first, 0)

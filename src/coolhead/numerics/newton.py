@@ -48,7 +48,9 @@ def minimise(
     active = wanted.copy()
     end = unsearched(position)
     for _ in range(MAX_PASSES if active.any() else 0):
-        slope, bend = _note(evaluate(position, active), active, end)
+        sums = evaluate(position, active)
+        slope, bend = sums.score, sums.curvature
+        _note(sums, active, end)
         step = _newton_step(position, slope, bend, pull)
         rising = step < 0
         high = np.where(active & rising, position, high)
@@ -75,17 +77,12 @@ def unsearched(position: np.ndarray) -> Minimum:
     return Minimum(position, np.zeros(count, bool), *np.full((3, count), np.nan))
 
 
-def _note(
-    sums: Sums, active: np.ndarray, end: Minimum
-) -> tuple[np.ndarray, np.ndarray]:
-    """Keep what was found at the current position; return slope and curvature."""
-    inverse = np.exp(end.log_inverse)
-    slope, bend = inverse * sums.score, np.square(inverse) * sums.curvature
+def _note(sums: Sums, active: np.ndarray, end: Minimum) -> None:
+    """Keep what was found at the current position."""
     end.loss[active] = sums.loss[active]
     # A subsample's shares sum to less than one; ratios of these two are unaffected.
-    end.bend[active] = bend[active]
-    end.score_norm[active] = (inverse * np.sqrt(sums.squares))[active]
-    return slope, bend
+    end.bend[active] = sums.curvature[active]
+    end.score_norm[active] = np.sqrt(sums.squares)[active]
 
 
 def _newton_step(
@@ -93,10 +90,10 @@ def _newton_step(
 ) -> np.ndarray:
     """Step in log b; `slope` is d loss / d log b, `bend` is b² d² loss / d b²."""
     if pull is not None:
-        slope = slope + pull.strength * (position - pull.center)
         # The full second derivative, but never less than a tenth of its safe part.
         safe = bend + pull.strength
         bend = np.maximum(safe + slope, 0.1 * safe)
+        slope = slope + pull.strength * (position - pull.center)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(slope == 0, 0.0, -slope / bend)
 
