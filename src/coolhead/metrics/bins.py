@@ -43,7 +43,7 @@ def equal_width_index(confidence: np.ndarray, n_bins: int) -> np.ndarray:
     """The same as searching the edges m / n_bins, several times faster.
 
     Rounding can carry `confidence * n_bins` across an integer only within a few
-    units in the last place, so only rows that close to an edge are searched.
+    units in the last place, so only rows that close to an edge are compared with it.
     """
     scaled = confidence * n_bins
     index = scaled.astype(np.intp)
@@ -52,8 +52,9 @@ def equal_width_index(confidence: np.ndarray, n_bins: int) -> np.ndarray:
     reach = 8 * n_bins * np.finfo(np.float64).eps
     if distance.min() < reach:
         close = np.flatnonzero(distance < reach)
-        edges = np.arange(1, n_bins) / n_bins
-        index[close] = np.searchsorted(edges, confidence[close], side="left")
+        edge = np.rint(confidence[close] * n_bins).astype(np.intp)
+        at_or_below = confidence[close] <= edge / n_bins
+        index[close] = np.maximum(edge - at_or_below, 0)
     return index
 
 

@@ -42,7 +42,8 @@ class SubsampledScore:
 
     @property
     def standard_deviation(self) -> float:
-        return float(self.values.std())
+        # Measured from one of the values, so that equal values give exactly zero.
+        return float((self.values - self.values[0]).std())
 
     @property
     def low(self) -> float:

@@ -3,7 +3,6 @@
 from typing import Any
 
 import numpy as np
-from scipy.signal import fftconvolve
 
 from coolhead.metrics.vectors import correctness_and_confidence
 
@@ -72,4 +71,7 @@ def _density(values: np.ndarray, bandwidth: float) -> np.ndarray:
     kernel = np.maximum(1 - offset**2, 0) ** 3
     kernel *= 35 / 32 / (3 * bandwidth)
     # Mirroring doubled the rows, so dividing by n gives density one inside [0, 1].
-    return np.maximum(fftconvolve(mass, kernel, mode="same"), 0) / len(values)
+    length = len(mass) + len(kernel) - 1
+    spectrum = np.fft.rfft(mass, length) * np.fft.rfft(kernel, length)
+    density = np.fft.irfft(spectrum, length)[reach : reach + len(mass)]
+    return np.maximum(density, 0) / len(values)

@@ -100,15 +100,7 @@ def subsample_ece(
     _check_draws(draws, len(confidence))
     index = bin_index(confidence, n_bins, binning)
     gap = correct - confidence
-    sums = np.empty((draws.n_draws, n_bins))
-    rows = np.empty(draws.size, np.intp)
-    bins, gaps = np.empty_like(rows), np.empty(draws.size)
-    for draw, total in zip(draws.indices, sums, strict=True):
-        # The numbers are in range by construction: "clip" spares a check of each.
-        rows[:] = draw
-        index.take(rows, out=bins, mode="clip")
-        gap.take(rows, out=gaps, mode="clip")
-        total[:] = np.bincount(bins, gaps, n_bins)
+    sums = _gap_sums_of_draws(index, gap, n_bins, draws)
     return SubsampledScore(
         estimate=float(np.abs(np.bincount(index, gap)).sum() / len(gap)),
         values=np.abs(sums).sum(axis=1) / draws.size,
@@ -131,6 +123,31 @@ def subsample_mean(
     _check_draws(draws, len(scores))
     means = [scores.take(draw, mode="clip").mean() for draw in draws.indices]
     return SubsampledScore(float(scores.mean()), np.array(means), check_level(level))
+
+
+def _gap_sums_of_draws(
+    index: np.ndarray, gap: np.ndarray, n_bins: int, draws: Subsamples
+) -> np.ndarray:
+    """Sum of the gaps in every bin of every draw, (n_draws, n_bins).
+
+    Memory traffic decides the speed, so bin and gap travel as one number: the bin
+    number replaces the last bits of the gap, which changes it by less than
+    n_bins * 4.5e-16 of itself.
+    """
+    mask = np.int64((1 << (n_bins - 1).bit_length()) - 1)
+    # An exact zero with those bits set would be a denormal number, slow to add.
+    packed = np.where(gap == 0, 1e-30, gap).view(np.int64)
+    packed = (packed & ~mask) | index
+    sums = np.empty((draws.n_draws, n_bins))
+    rows = np.empty(draws.size, np.intp)
+    picked = np.empty(draws.size, np.int64)
+    for draw, total in zip(draws.indices, sums, strict=True):
+        rows[:] = draw
+        # The numbers are in range by construction: "clip" spares a check of each.
+        packed.take(rows, out=picked, mode="clip")
+        np.bitwise_and(picked, mask, out=rows)
+        total[:] = np.bincount(rows, picked.view(np.float64), n_bins)
+    return sums
 
 
 def _check_draws(draws: Subsamples, n_rows: int) -> None:

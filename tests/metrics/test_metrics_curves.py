@@ -1,0 +1,126 @@
+"""Reliability, kernel and risk-coverage curves."""
+
+import matplotlib
+import numpy as np
+import pytest
+
+from coolhead.metrics import (
+    expected_calibration_error,
+    kernel_calibration_error,
+    reliability_curve,
+    risk_coverage_curve,
+)
+
+matplotlib.use("Agg")
+from matplotlib import pyplot as plt
+
+
+@pytest.fixture(scope="module")
+def data():
+    generator = np.random.default_rng(300)
+    confidence = generator.beta(5, 2, 300)
+    return generator.random(300) < confidence**2, confidence
+
+
+@pytest.mark.parametrize("binning", ["width", "mass"])
+def test_reliability_gives_ece(data, binning):
+    curve = reliability_curve(*data, binning=binning)
+    ece = expected_calibration_error(*data, binning=binning)
+    assert curve.expected_calibration_error == pytest.approx(ece, abs=1e-12)
+    assert np.isnan(curve.accuracy[curve.count == 0]).all()
+    assert (curve.standard_error[curve.count > 0] > 0).all()
+
+
+def test_reliability_agrees_with_scikit_learn(data):
+    from sklearn.calibration import calibration_curve
+
+    correct, confidence = data
+    accuracy, mean = calibration_curve(correct, confidence, n_bins=15)
+    curve = reliability_curve(correct, confidence)
+    filled = curve.count > 0
+    assert np.allclose(curve.accuracy[filled], accuracy, atol=1e-12)
+    assert np.allclose(curve.confidence[filled], mean, atol=1e-12)
+
+
+@pytest.mark.parametrize("curve_of", [reliability_curve, risk_coverage_curve])
+def test_plots_draw_on_the_given_axes_or_their_own(data, curve_of):
+    curve = curve_of(*data)
+    _, ax = plt.subplots()
+    assert curve.plot(ax=ax, label="ours") is ax
+    assert ax.get_legend_handles_labels()[1] == ["ours"]
+    assert curve.plot() is not ax
+    plt.close("all")
+
+
+def test_kernel_error_agrees_with_an_fft_density_library(data):
+    """0.20145226 is what KDEpy 1.1.12's triweight FFTKDE gives for these data."""
+    assert kernel_calibration_error(*data) == pytest.approx(0.2014522616, abs=1e-9)
+
+
+def test_kernel_error_agrees_with_direct_sums(data):
+    correct, confidence = data
+    bandwidth = 0.05
+
+    def density(values, points):
+        mirrored = np.concatenate([values, -values, 2 - values])
+        u = (points[:, None] - mirrored) / (3 * bandwidth)
+        kernel = np.where(np.abs(u) < 1, 35 / 32 * (1 - u**2) ** 3, 0)
+        return kernel.sum(axis=1) / (3 * bandwidth) / len(values)
+
+    points = np.linspace(0, 1, 2001)
+    f, f1 = density(confidence, points), density(confidence[correct], points)
+    accuracy = np.minimum(correct.mean() * f1 / np.maximum(f, 1e-12), 1)
+    direct = np.trapezoid(np.abs(points - accuracy) * f, points)
+    ours = kernel_calibration_error(correct, confidence, bandwidth=bandwidth)
+    assert ours == pytest.approx(direct / np.trapezoid(f, points), abs=1e-4)
+
+
+def test_kernel_error_of_a_calibrated_model_is_small():
+    generator = np.random.default_rng(0)
+    confidence = generator.beta(2, 2, 20_000)
+    correct = generator.random(20_000) < confidence
+    assert kernel_calibration_error(correct, confidence) < 0.012
+    assert kernel_calibration_error(np.zeros(9), np.full(9, 0.7), bandwidth=0.01) == (
+        pytest.approx(0.7, abs=1e-6)
+    )
+
+
+@pytest.mark.parametrize("correct", [[1, 1, 0], [0, 0, 0]])
+def test_kernel_error_without_a_bandwidth_is_refused(correct):
+    with pytest.raises(ValueError, match="bandwidth cannot be chosen"):
+        kernel_calibration_error(correct, [0.8, 0.8, 0.6])
+    with pytest.raises(ValueError, match="bandwidth is 0"):
+        kernel_calibration_error(correct, [0.8, 0.8, 0.6], bandwidth=0)
+
+
+def test_risk_and_coverage_by_definition(data):
+    correct, confidence = data
+    curve = risk_coverage_curve(correct, confidence)
+    for coverage, risk, threshold in zip(
+        curve.coverage, curve.risk, curve.threshold, strict=True
+    ):
+        answered = confidence >= threshold
+        assert coverage == pytest.approx(answered.mean())
+        assert risk == pytest.approx(1 - correct[answered].mean())
+    assert curve.risk_at(1.0) == pytest.approx(1 - correct.mean())
+
+
+def test_area_averages_over_the_order_of_ties():
+    generator = np.random.default_rng(0)
+    confidence = generator.integers(1, 5, 40) / 5
+    correct = generator.random(40) < confidence
+    areas = []
+    for _ in range(4000):
+        order = np.lexsort([generator.random(40), -confidence])
+        areas.append(np.mean(np.cumsum(~correct[order]) / np.arange(1, 41)))
+    area = risk_coverage_curve(correct, confidence).area
+    assert area == pytest.approx(np.mean(areas), abs=3e-3)
+
+
+def test_risk_at_finds_the_least_coverage_that_suffices():
+    curve = risk_coverage_curve([1, 0, 1, 0], [0.9, 0.8, 0.7, 0.6])
+    assert [curve.risk_at(c) for c in (0.2, 0.25, 0.3, 0.75, 1)] == (
+        pytest.approx([0, 0, 1 / 2, 1 / 3, 1 / 2])
+    )
+    with pytest.raises(ValueError, match="coverage is 0"):
+        curve.risk_at(0)
