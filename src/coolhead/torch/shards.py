@@ -1,0 +1,78 @@
+"""Finished rows on disk, so that a killed run goes on where it stopped."""
+
+import json
+import shutil
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coolhead.files import atomic_path
+
+
+class ShardFolder:
+    """A folder of numbered shards that belong to one plan.
+
+    The plan says everything that decides the content of a shard. A folder begun
+    under another plan is refused: mixing the two would give a wrong archive.
+    """
+
+    def __init__(self, folder: str | PathLike, plan: dict[str, Any]):
+        self.folder = Path(folder)
+        if not self.folder.parent.is_dir():
+            msg = f"folder {self.folder.parent} does not exist: nowhere to write to"
+            raise FileNotFoundError(msg)
+        self.folder.mkdir(exist_ok=True)
+        self.plan = json.loads(json.dumps(plan))
+        self._begin()
+
+    def _begin(self) -> None:
+        path = self.folder / "plan.json"
+        if path.exists():
+            self._compare(json.loads(path.read_text()))
+            return
+        for leftover in self.folder.glob("*.safetensors"):
+            leftover.unlink()
+        with atomic_path(path) as temporary:
+            temporary.write_text(json.dumps(self.plan))
+
+    def _compare(self, begun: dict[str, Any]) -> None:
+        for key in {*begun, *self.plan}:
+            if begun.get(key) != self.plan.get(key):
+                msg = (
+                    f"{self.folder} was begun with {key}={begun.get(key)!r}, now it is "
+                    f"{self.plan.get(key)!r}: run as before, or delete that folder"
+                )
+                raise ValueError(msg)
+
+    def path(self, index: int) -> Path:
+        """Return the file of one shard."""
+        return self.folder / f"{index:06d}.safetensors"
+
+    def write(self, index: int, arrays: dict[str, np.ndarray], notes: list) -> None:
+        """Keep one finished shard; it appears whole or not at all."""
+        from safetensors import SafetensorError
+        from safetensors.numpy import save_file
+
+        try:
+            with atomic_path(self.path(index)) as temporary:
+                save_file(arrays, temporary, metadata={"notes": json.dumps(notes)})
+        except (OSError, SafetensorError) as error:
+            msg = (
+                f"cannot write to {self.folder} ({error}); finished rows are kept "
+                "there, and the same command goes on from them"
+            )
+            raise OSError(msg) from error
+
+    def read(self, index: int) -> tuple[dict[str, np.ndarray], list]:
+        """Return the arrays and notes of one finished shard."""
+        from safetensors import safe_open
+
+        with safe_open(self.path(index), framework="numpy") as file:
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return arrays, json.loads(file.metadata()["notes"])
+
+    def remove(self) -> None:
+        """Delete the folder, once its rows are in the archive."""
+        shutil.rmtree(self.folder)

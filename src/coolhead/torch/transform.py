@@ -1,0 +1,93 @@
+"""From an image file to the array a network wants; Pillow and NumPy only."""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+INTERPOLATIONS = {
+    "nearest": Image.Resampling.NEAREST,
+    "bilinear": Image.Resampling.BILINEAR,
+    "bicubic": Image.Resampling.BICUBIC,
+}
+
+
+@dataclass(frozen=True)
+class ImageTransform:
+    """Central square crop, one resize, then ``(pixel / 255 - mean) / std``.
+
+    Attributes
+    ----------
+    size : int
+        Side of the result in pixels.
+    crop : float in (0, 1]
+        Side of the crop as a share of the image's shorter side.
+    mean, std : (3,) floats
+        Per channel, on the scale where white is 1.
+    interpolation : {"bicubic", "bilinear", "nearest"}
+    """
+
+    size: int = 224
+    crop: float = 0.875
+    mean: tuple[float, float, float] = (0.485, 0.456, 0.406)
+    std: tuple[float, float, float] = (0.229, 0.224, 0.225)
+    interpolation: str = "bicubic"
+
+    def __post_init__(self) -> None:
+        if self.size < 1 or not 0 < self.crop <= 1:
+            found = f"{self.size}, {self.crop}"
+            msg = f"size must be at least 1 and crop in (0, 1]; found {found}"
+            raise ValueError(msg)
+        if self.interpolation not in INTERPOLATIONS:
+            known = ", ".join(INTERPOLATIONS)
+            msg = f"interpolation must be one of {known}; found {self.interpolation!r}"
+            raise ValueError(msg)
+
+    def __call__(self, image: Image.Image) -> np.ndarray:
+        """Return the (3, size, size) float32 array of one image."""
+        side = self.crop * min(image.size)
+        left, top = ((length - side) / 2 for length in image.size)
+        return self.from_box(image, (left, top, left + side, top + side))
+
+    def from_box(
+        self, image: Image.Image, box: tuple[float, float, float, float]
+    ) -> np.ndarray:
+        """Return the (3, size, size) float32 array of one part of an image."""
+        shape = (self.size, self.size)
+        # Cropping and resizing in one step resamples the pixels once only.
+        small = to_rgb(image).resize(shape, INTERPOLATIONS[self.interpolation], box)
+        pixels = np.asarray(small, np.float32).transpose(2, 0, 1) / 255
+        mean = np.array(self.mean, np.float32)[:, None, None]
+        std = np.array(self.std, np.float32)[:, None, None]
+        return np.ascontiguousarray((pixels - mean) / std)
+
+    def settings(self) -> dict[str, Any]:
+        """Return the fields as JSON values."""
+        return asdict(self) | {"mean": list(self.mean), "std": list(self.std)}
+
+
+def to_rgb(image: Image.Image) -> Image.Image:
+    """Return the image in three channels; transparency shows the stored colour."""
+    if image.mode == "P" and "transparency" in image.info:
+        image = image.convert("RGBA")
+    if image.mode in ("I;16", "I", "F"):
+        # Pillow clips deep grey images instead of scaling them.
+        values = np.asarray(image, np.float64)
+        top = 65535.0 if values.max() > 255 else 255.0
+        image = Image.fromarray((values * (255 / top)).clip(0, 255).astype(np.uint8))
+    return image if image.mode == "RGB" else image.convert("RGB")
+
+
+def read_image(
+    path: Path, transform: Callable[[Image.Image], np.ndarray]
+) -> np.ndarray | str:
+    """Return the array of an image file, or in words why there is none."""
+    try:
+        with Image.open(path) as image:
+            return transform(image)
+    # Pillow's readers raise many kinds of errors on damaged files.
+    except Exception as error:
+        return f"unreadable ({type(error).__name__}: {error})"

@@ -1,0 +1,330 @@
+"""Images become the features the network computes, whatever happens on the way."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from PIL import Image
+
+torch = pytest.importorskip("torch")
+
+from coolhead.archive import load_archive  # noqa: E402
+from coolhead.torch import Backbone, ImageTransform, extract, load_backbone  # noqa: E402
+from coolhead.torch.backbones import load_weights  # noqa: E402
+from coolhead.torch.reading import feature_reader, frozen  # noqa: E402
+
+SMALL = ImageTransform(size=32, crop=1.0)
+
+
+def tiny_network(n_classes=2):
+    torch_rng = torch.Generator().manual_seed(0)
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 6, 3, stride=2),
+        torch.nn.BatchNorm2d(6),
+        torch.nn.ReLU(),
+        torch.nn.AdaptiveAvgPool2d(1),
+        torch.nn.Flatten(),
+        torch.nn.Dropout(0.5),
+        torch.nn.Linear(6, n_classes),
+    )
+    with torch.no_grad():
+        for parameter in net.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=torch_rng) * 0.3)
+    return net
+
+
+def test_features_and_logits_are_the_networks(tree, tmp_path):
+    net = tiny_network()
+    out = tmp_path / "tiny.safetensors"
+    archive = extract(tree, net, out, transform=SMALL, dtype="float32", logits=True)
+    assert len(archive) == 20 and archive.domain_names == ("photo", "sketch")
+    assert net.training, "the module's own mode must come back"
+    net.eval()
+    for row in (0, 7, 19):
+        with Image.open(tree / archive.ids[row]) as image:
+            x = torch.from_numpy(SMALL(image))[None]
+        with torch.no_grad():
+            features, logits = net[:-1](x), net(x)
+        np.testing.assert_allclose(archive.features[row], features[0], atol=1e-5)
+        np.testing.assert_allclose(archive.logits[row], logits[0], atol=1e-5)
+        assert archive.class_names[archive.labels[row]] in archive.ids[row]
+    assert not (tmp_path / "tiny.safetensors.parts").exists()
+
+
+def test_efficientnet_lite0_on_real_images(tree, tmp_path):
+    pytest.importorskip("efficientnet_lite_pytorch")
+    out = tmp_path / "lite.safetensors"
+    archive = extract(tree, "efficientnet-lite0", out, batch_size=8)
+    record = archive.metadata["extraction"]
+    assert archive.features.shape == (20, 1280)
+    assert archive.features.dtype == np.float16
+    # The last activation is ReLU6, and its average is the feature.
+    assert archive.features.min() >= 0 and archive.features.max() <= 6
+    assert record["backbone"] == "efficientnet-lite0"
+    assert record["transform"]["size"] == 224 and len(record["weights_sha256"]) == 64
+    assert {"coolhead", "torch", "pillow"} <= set(record["versions"])
+    features = archive.features.astype(float)
+    features /= np.linalg.norm(features, axis=1, keepdims=True)
+    nearest = np.argsort(-features @ features.T, axis=1)[:, 1]
+    assert np.mean(archive.labels[nearest] == archive.labels) > 0.9
+
+
+def test_pixels_of_the_lite_transform():
+    transform = load_backbone("efficientnet-lite0").transform
+    grey = Image.fromarray(np.full((256, 300, 3), 200, np.uint8))
+    np.testing.assert_allclose(transform(grey), (200 - 127) / 128, atol=1e-6)
+
+
+def test_the_published_weights_know_photographs(photographs):
+    """The ImageNet classifier itself: a daisy-like flower is no building."""
+    backbone = load_backbone("efficientnet-lite0")
+    crops = [*photographs["china"][:3], *photographs["flower"][:3]]
+    images = [backbone.transform(Image.fromarray(crop)) for crop in crops]
+    with frozen(backbone.module):
+        classes = backbone.module(torch.from_numpy(np.stack(images))).argmax(1).tolist()
+    assert not set(classes[:3]) & set(classes[3:])
+
+
+def test_feature_layer_by_name_is_pooled(tree, tmp_path):
+    net = tiny_network()
+    archive = extract(
+        tree,
+        Backbone(net, SMALL, "tiny"),
+        tmp_path / "a.safetensors",
+        feature_layer="2",
+        dtype="float32",
+    )
+    plain = extract(tree, net, tmp_path / "b.safetensors", transform=SMALL)
+    np.testing.assert_allclose(archive.features, plain.features, atol=2e-3)
+    with pytest.raises(ValueError, match=r"'no\.such' is not in the network"):
+        extract(tree, net, tmp_path / "c", transform=SMALL, feature_layer="no.such")
+
+
+def test_no_gradient_and_evaluation_mode_are_enforced():
+    net = tiny_network().train()
+    images = torch.ones(4, 3, 32, 32)
+    with frozen(net), feature_reader(net) as read:
+        assert not net[5].training
+        features, _ = read(images)
+        again, _ = read(images)
+    assert not features.requires_grad and torch.equal(features, again)
+    assert net[5].training and not net[6]._forward_pre_hooks
+
+
+KILLED = """
+import os, sys, time
+sys.path.insert(0, {tests!r})
+from test_extract import SMALL, tiny_network
+import coolhead.torch.extraction as extraction
+from coolhead.torch import extract
+extraction.SHARD_ROWS = 4
+write = extraction.ShardFolder.write
+def write_slowly(*arguments):
+    write(*arguments)
+    time.sleep(0.5)
+extraction.ShardFolder.write = write_slowly
+extract({tree!r}, tiny_network(), {out!r}, transform=SMALL, batch_size=2)
+"""
+
+
+def test_killed_half_way_goes_on_to_the_same_bytes(tree, tmp_path, monkeypatch):
+    monkeypatch.setattr("coolhead.torch.extraction.SHARD_ROWS", 4)
+    extract(tree, tiny_network(), tmp_path / "whole", transform=SMALL, batch_size=2)
+    out = tmp_path / "killed"
+    program = KILLED.format(
+        tests=os.path.dirname(__file__), tree=str(tree), out=str(out)
+    )
+    process = subprocess.Popen([sys.executable, "-c", program])
+    parts = tmp_path / "killed.parts"
+    deadline = time.monotonic() + 60
+    while len(list(parts.glob("[0-9]*"))) < 2:
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    kept = {p.name: p.stat().st_mtime_ns for p in parts.glob("[0-9]*")}
+    assert 2 <= len(kept) < 5 and not out.exists()
+    # Rows of finished shards are not computed again: their images may be gone.
+    calls = []
+    read = extraction_read_batches(monkeypatch, calls)
+    extract(tree, tiny_network(), out, transform=SMALL, batch_size=2)
+    assert read and len(calls) == (5 - len(kept)) * 2
+    assert out.read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def extraction_read_batches(monkeypatch, calls):
+    from coolhead.torch import extraction
+
+    original = extraction.read_batches
+
+    def counted(paths, plans, *rest):
+        calls.extend(plans)
+        return original(paths, plans, *rest)
+
+    monkeypatch.setattr(extraction, "read_batches", counted)
+    return counted
+
+
+def test_another_plan_is_refused(tree, tmp_path, monkeypatch):
+    out = tmp_path / "x.safetensors"
+    stop_after_first_shard(monkeypatch)
+    with pytest.raises(KeyboardInterrupt):
+        extract(tree, tiny_network(), out, transform=SMALL, batch_size=2)
+    with pytest.raises(ValueError, match="begun with batch_size=2, now it is 4"):
+        extract(tree, tiny_network(), out, transform=SMALL, batch_size=4)
+
+
+def stop_after_first_shard(monkeypatch):
+    from coolhead.torch import extraction
+
+    monkeypatch.setattr(extraction, "SHARD_ROWS", 4)
+    write = extraction.ShardFolder.write
+
+    def once(self, index, *arguments):
+        write(self, index, *arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(extraction.ShardFolder, "write", once)
+
+
+def test_corrupt_images_are_all_listed_or_skipped(tree, tmp_path):
+    for name in ("photo/china/1.jpg", "photo/flower/2.jpg"):
+        whole = (tree / name).read_bytes()
+        (tree / name).write_bytes(whole[: len(whole) // 2])
+    out = tmp_path / "x.safetensors"
+    with pytest.raises(ValueError, match=r"2 unusable(.|\n)*china/1(.|\n)*flower/2"):
+        extract(tree, tiny_network(), out, transform=SMALL)
+    archive = extract(tree, tiny_network(), out, transform=SMALL, skip_bad=True)
+    assert len(archive) == 18
+    assert not {"photo/china/1.jpg", "photo/flower/2.jpg"} & set(archive.ids)
+    skipped = archive.metadata["extraction"]["skipped"]
+    assert len(skipped) == 2 and "china/1.jpg: unreadable" in skipped[0]
+
+
+def test_overflow_in_half_precision_is_an_error(tree, tmp_path):
+    net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 32 * 32, 2))
+    with torch.no_grad():
+        net[1].weight.fill_(1e4)
+    named = {"transform": SMALL, "feature_layer": "1"}
+    with pytest.raises(ValueError, match=r"not finite in float16.*float32"):
+        extract(tree, net, tmp_path / "x", **named)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"dtype": "float8"}, "dtype must be"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"transform": None}, "transform is None"),
+    ],
+)
+def test_bad_arguments(tree, tmp_path, arguments, message):
+    given = {"transform": SMALL} | arguments
+    with pytest.raises(ValueError, match=message):
+        extract(tree, tiny_network(), tmp_path / "x", **given)
+
+
+def test_logits_of_another_width_are_refused(tree, tmp_path):
+    with pytest.raises(ValueError, match=r"\(20, 5\).*2 classes"):
+        extract(tree, tiny_network(5), tmp_path / "x", transform=SMALL, logits=True)
+
+
+def test_no_place_to_write(tree, tmp_path):
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        extract(tree, tiny_network(), tmp_path / "no" / "x", transform=SMALL)
+    (tmp_path / "y.parts").write_text("a file in the way")
+    with pytest.raises(OSError, match=r"y\.parts"):
+        extract(tree, tiny_network(), tmp_path / "y", transform=SMALL)
+
+
+def test_no_write_permission(tree):
+    with pytest.raises(OSError, match=r"/proc/x\.parts"):
+        extract(tree, tiny_network(), "/proc/x", transform=SMALL)
+
+
+@contextmanager
+def files_of_at_most(n_bytes):
+    """The system refuses to let any file grow beyond a size, as a full disk would."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("limit", [1000, 1500])
+def test_full_disk_leaves_the_old_archive_whole(tree, tmp_path, limit):
+    """First a shard does not fit, then all shards do but not the archive."""
+    out = tmp_path / "x.safetensors"
+    options = {"transform": SMALL, "logits": True, "dtype": "float32"}
+    extract(tree, tiny_network(), out, **options)
+    before = out.read_bytes()
+    with pytest.raises(OSError, match="cannot write"), files_of_at_most(limit):
+        extract(tree, tiny_network(), out, **options)
+    kept = list((tmp_path / "x.safetensors.parts").glob("[0-9]*"))
+    assert len(kept) == (limit == 1500)
+    assert out.read_bytes() == before
+    extract(tree, tiny_network(), out, **options)
+    assert out.read_bytes() == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["images", "x.safetensors"]
+
+
+def test_backbone_names(monkeypatch):
+    with pytest.raises(ValueError, match="efficientnet-lite0, timm:NAME or python"):
+        load_backbone("resnet18")
+    monkeypatch.setitem(sys.modules, "timm", None)
+    with pytest.raises(ImportError, match=r"coolhead\[vision\]"):
+        load_backbone("timm:resnet18")
+
+
+@pytest.mark.parametrize("suffix", [".pth", ".safetensors"])
+def test_local_weights(tmp_path, suffix):
+    from safetensors.torch import save_file
+
+    net, path = tiny_network(), tmp_path / f"weights{suffix}"
+    state = net.state_dict()
+    if suffix == ".pth":
+        torch.save({"state_dict": {f"module.{k}": v for k, v in state.items()}}, path)
+    else:
+        save_file(state, path)
+    other = tiny_network()
+    with torch.no_grad():
+        other[6].bias.zero_()
+    load_weights(other, path)
+    assert torch.equal(other[6].bias, net[6].bias)
+    with pytest.raises(ValueError, match="does not fit Sequential"):
+        load_weights(tiny_network(7), path)
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        load_weights(net, tmp_path / "none.pth")
+
+
+@pytest.mark.parametrize("mode", ["L", "P", "RGBA", "CMYK", "1", "I;16", "LA"])
+def test_every_kind_of_image_is_read(mode, tmp_path):
+    values = np.linspace(0, 255, 40 * 60).reshape(40, 60).astype(np.uint8)
+    image = Image.fromarray(values)
+    if mode == "I;16":
+        image = Image.fromarray(values.astype(np.uint16) * 257)
+    elif mode == "P":
+        image = image.convert("RGB").quantize(16)
+        image.info["transparency"] = bytes(range(16))
+    else:
+        image = image.convert(mode)
+    found = ImageTransform(size=16, crop=1.0, mean=(0, 0, 0), std=(1, 1, 1))(image)
+    assert found.shape == (3, 16, 16) and found.dtype == np.float32
+    assert 0.4 < found.mean() < 0.6
+
+
+def test_command(tree, tmp_path, capsys):
+    from coolhead.cli.extract import extract as command
+
+    out = tmp_path / "x.safetensors"
+    command(tree, out, batch_size=8)
+    assert "20 rows" in capsys.readouterr().out
+    assert load_archive(out).features.shape == (20, 1280)

@@ -1,0 +1,18 @@
+"""Networks small enough to fine-tune in a test."""
+
+import torch
+
+from coolhead.torch import Backbone, ImageTransform
+
+
+def tiny(n_classes=None):
+    net = torch.nn.Sequential(
+        torch.nn.Conv2d(3, 8, 3, stride=2),
+        torch.nn.BatchNorm2d(8),
+        torch.nn.ReLU(),
+        torch.nn.AdaptiveAvgPool2d(2),
+        torch.nn.Flatten(),
+        torch.nn.Dropout(0.2),
+        torch.nn.Linear(32, n_classes or 10),
+    )
+    return Backbone(net, ImageTransform(size=32))
