@@ -1,0 +1,49 @@
+"""Beside the probabilities of a row: its temperature, its cluster, its coverage."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class PredictionDetails(NamedTuple):
+    """What a calibrator knows about each row.
+
+    Attributes
+    ----------
+    probabilities : (n, k) calibrated.
+    temperature : (n,)
+    cluster : (n,) nearest cluster of the calibration features; None without clusters.
+    covered : (n,) True within the radius that holds 99 % of that cluster's members;
+        False says that nothing like this row was calibrated. None without clusters.
+    """
+
+    probabilities: np.ndarray
+    temperature: np.ndarray
+    cluster: np.ndarray | None
+    covered: np.ndarray | None
+
+
+def find_clusters(calibrator: Any) -> Any | None:
+    """The clusters of a calibrator or of its first member that has some, else None."""
+    own = getattr(calibrator, "clusters_", None)
+    if own is not None:
+        return own
+    parts = [*getattr(calibrator, "members_", ()), *_chosen(calibrator)]
+    return next((found for part in parts if (found := find_clusters(part))), None)
+
+
+def describe_rows(
+    calibrator: Any, probabilities: np.ndarray, temperature: np.ndarray, features: Any
+) -> PredictionDetails:
+    """Add cluster and coverage to the probabilities and temperatures of rows."""
+    clusters = find_clusters(calibrator)
+    if clusters is None or features is None:
+        return PredictionDetails(probabilities, temperature, None, None)
+    nearest, distance = clusters.assign(features)
+    covered = distance <= clusters.radii[nearest]
+    return PredictionDetails(probabilities, temperature, nearest, covered)
+
+
+def _chosen(calibrator: Any) -> list[Any]:
+    chosen = getattr(calibrator, "calibrator_", None)
+    return [] if chosen is None else [chosen]

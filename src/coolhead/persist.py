@@ -1,0 +1,181 @@
+"""Fitted calibrators as files that cannot run code: skops, never pickle.
+
+A file is a zip archive: what skops writes, and `coolhead.json` with the version of
+the format, the class and the metadata, so it can be read without loading anything.
+"""
+
+import io
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import is_dataclass
+from importlib import import_module
+from importlib.metadata import version
+from pathlib import Path
+from pkgutil import iter_modules
+from typing import Any
+from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
+
+from coolhead.files import atomic_path
+
+FORMAT = "coolhead calibrator"
+FORMAT_VERSION = 1
+HEADER = "coolhead.json"
+MAX_BYTES = 2**30
+
+
+def save_calibrator(
+    calibrator: Any,
+    path: str | os.PathLike,
+    *,
+    metadata: dict[str, Any] | None = None,
+) -> None:
+    """Write a fitted calibrator; the file appears whole or not at all.
+
+    metadata : JSON values, e.g. what the calibrator was fitted on.
+    """
+    from sklearn.utils.validation import check_is_fitted
+    from skops.io import dumps
+
+    check_is_fitted(calibrator)
+    header = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "coolhead_version": version("coolhead"),
+        "class": type(calibrator).__name__,
+        "metadata": _plain_json(metadata or {}),
+    }
+    content = dumps(calibrator, compression=ZIP_DEFLATED)
+    _refuse_foreign_types(content, (), f"this {type(calibrator).__name__}")
+    buffer = io.BytesIO(content)
+    with ZipFile(buffer, "a", compression=ZIP_DEFLATED) as archive:
+        archive.writestr(HEADER, json.dumps(header, indent=1, ensure_ascii=False))
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(buffer.getvalue())
+
+
+def load_calibrator(path: str | os.PathLike, *, trusted: Sequence[str] = ()) -> Any:
+    """Read a calibrator; nothing in the file is executed.
+
+    Types other than coolhead's own calibrators and what skops itself holds for safe
+    (NumPy, SciPy and scikit-learn) are refused by name before anything is built.
+
+    trusted : full names of further types to allow, such as those of your own members
+        of an ensemble.
+    """
+    from skops.io import loads
+
+    path = Path(path)
+    content = _read(path)
+    own = _refuse_foreign_types(content, trusted, str(path))
+    read_header(path)
+    try:
+        calibrator = loads(content, trusted=own)
+    except Exception as error:
+        # A damaged or forged file can fail anywhere inside skops, with any error.
+        raise ValueError(_damaged(path, error)) from error
+    if not callable(getattr(calibrator, "predict_proba", None)) or not (
+        hasattr(calibrator, "n_classes_")
+    ):
+        found = f"{type(calibrator).__module__}.{type(calibrator).__qualname__}"
+        raise ValueError(f"{path} holds a {found}; wanted a fitted calibrator")
+    return calibrator
+
+
+def read_header(path: str | os.PathLike) -> dict[str, Any]:
+    """What the file says about itself: versions, class and metadata.
+
+    A calibrator written by skops directly has no header and counts as format 0.
+    """
+    path = Path(path)
+    try:
+        with ZipFile(io.BytesIO(_read(path))) as archive:
+            if HEADER not in archive.namelist():
+                return {"format": FORMAT, "format_version": 0, "metadata": {}}
+            header = json.loads(archive.read(HEADER))
+            found = header["format_version"]
+            newer = header["format"] != FORMAT or found > FORMAT_VERSION
+    except Exception as error:
+        raise ValueError(_damaged(path, error)) from error
+    if newer:
+        writer = header.get("coolhead_version", "a newer version")
+        raise ValueError(
+            f"{path} has format {found!r} of coolhead {writer}; this coolhead reads up "
+            f"to {FORMAT_VERSION}: install coolhead {writer} or newer"
+        )
+    return header
+
+
+def _read(path: Path) -> bytes:
+    """The bytes of a zip file of reasonable size."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; wanted a calibrator file")
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; wanted a calibrator file")
+    content = path.read_bytes()
+    if not content:
+        raise ValueError(f"{path} is empty (0 bytes); wanted a calibrator file")
+    if content[:1] == b"\x80":
+        raise ValueError(
+            f"{path} looks like a pickle, which may run code when it is read and is "
+            "never loaded; save with coolhead.save_calibrator"
+        )
+    try:
+        with ZipFile(io.BytesIO(content)) as archive:
+            size = sum(member.file_size for member in archive.infolist())
+    except (BadZipFile, ValueError, OSError, NotImplementedError) as error:
+        raise ValueError(_damaged(path, error)) from error
+    if size > MAX_BYTES:
+        raise ValueError(f"{path} unpacks to {size} bytes; wanted at most {MAX_BYTES}")
+    return content
+
+
+def _refuse_foreign_types(
+    content: bytes, trusted: Sequence[str], holder: str
+) -> list[str]:
+    """The types of coolhead in a skops file; any other is refused by name."""
+    from skops.io import get_untrusted_types
+
+    try:
+        names = get_untrusted_types(data=content)
+    except Exception as error:
+        raise ValueError(_damaged(holder, error)) from error
+    foreign = [name for name in names if not (name in trusted or _is_own(name))]
+    if foreign:
+        raise ValueError(
+            f"{holder} holds types that are not coolhead's and are not loaded: "
+            f"{', '.join(foreign)}"
+        )
+    return names
+
+
+def _is_own(name: str) -> bool:
+    """True for a calibrator or a record defined in one of the calibrator files.
+
+    A name that such a file merely imports is not its own, or a forged file could
+    reach anything through us.
+    """
+    from sklearn.base import BaseEstimator
+
+    import coolhead.calibrators as room
+
+    place, _, wanted = name.rpartition(".")
+    if place not in {f"{room.__name__}.{m.name}" for m in iter_modules(room.__path__)}:
+        return False
+    found = vars(import_module(place)).get(wanted)
+    if not isinstance(found, type) or found.__module__ != place:
+        return False
+    record = is_dataclass(found) or hasattr(found, "_fields")
+    return record or issubclass(found, BaseEstimator)
+
+
+def _plain_json(metadata: dict[str, Any]) -> dict[str, Any]:
+    try:
+        return json.loads(json.dumps(metadata, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"metadata is not plain JSON: {error}") from error
+
+
+def _damaged(path: Path | str, error: Exception) -> str:
+    reason = " ".join(str(error).split())[:200] or "unreadable"
+    return f"{path} is no calibrator file, or is damaged ({reason})"

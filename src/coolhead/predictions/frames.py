@@ -1,0 +1,185 @@
+"""Tables with named columns: Parquet, Arrow and CSV, in batches.
+
+Columns `logit_*` or `prob_*`, `feature_*`, `label` and `domain`; a Parquet or Arrow
+file may also hold `logits`, `probabilities` or `features` as one column of arrays.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from polars.exceptions import PolarsError
+
+from coolhead.predictions.opened import Columns, OpenedFile, refuse_damaged
+
+PREFIXES = {"logits": "logit_", "probabilities": "prob_", "features": "feature_"}
+
+
+def open_frame(path: Path, kind: str) -> OpenedFile:
+    """A table, whose number of rows a CSV file tells only at its end."""
+    try:
+        frame, schema = _scan(path, kind)
+        n_rows = None if kind == "csv" else frame.select(pl.len()).collect().item()
+    except PolarsError as error:
+        refuse_damaged(path, error)
+    groups = {name: _members(path, schema, name) for name in PREFIXES}
+    groups = {name: members for name, members in groups.items() if members}
+    class_names = _class_names(groups)
+    singles = {
+        column: name
+        for name, column in (("label", "labels"), ("domain", "domains"))
+        if name in schema
+    }
+    if not groups:
+        listed = ", ".join(schema.names()[:8]) or "none"
+        raise ValueError(
+            f"{path} has no columns logit_*, prob_* or feature_*; columns found: "
+            f"{listed}{', ...' if len(schema) > 8 else ''}"
+        )
+    used = [*(m for ms in groups.values() for m in ms), *singles.values()]
+    frame = frame.select(used)
+    widths = {name: _width(schema, ms) for name, ms in groups.items()}
+    widths |= dict.fromkeys(singles, 1)
+    arrays = partial(_arrays, groups=groups, singles=singles, names=class_names)
+
+    def blocks(step: int) -> Iterator[Columns]:
+        try:
+            for batch in frame.collect_batches(
+                chunk_size=step, maintain_order=True, lazy=True
+            ):
+                if batch.height:
+                    yield arrays(batch)
+        except PolarsError as error:
+            refuse_damaged(path, error)
+
+    def load() -> Columns:
+        try:
+            return arrays(frame.collect())
+        except PolarsError as error:
+            refuse_damaged(path, error)
+
+    return OpenedFile(path, n_rows, widths, class_names, blocks, load)
+
+
+def _scan(path: Path, kind: str) -> tuple[pl.LazyFrame, pl.Schema]:
+    if kind == "parquet":
+        frame = pl.scan_parquet(path, glob=False)
+        return frame, frame.collect_schema()
+    if kind == "arrow":
+        frame = pl.scan_ipc(path)
+        return frame, frame.collect_schema()
+    separator = "\t" if path.suffix == ".tsv" else ","
+    read = partial(pl.scan_csv, path, glob=False, separator=separator)
+    found = read(infer_schema_length=100).collect_schema()
+    types: dict[str, Any] = {
+        name: pl.Float64 for name in found if name.startswith(tuple(PREFIXES.values()))
+    }
+    # Types are fixed before reading: a later row must not change them.
+    types |= {"domain": pl.String} if "domain" in found else {}
+    frame = read(schema_overrides=types)
+    return frame, frame.collect_schema()
+
+
+def _members(path: Path, schema: pl.Schema, name: str) -> list[str]:
+    """The columns of one array in their order: by number, or as they stand."""
+    prefix = PREFIXES[name]
+    members = [column for column in schema if column.startswith(prefix)]
+    if not members and name in schema:
+        return [name]
+    suffixes = [column.removeprefix(prefix) for column in members]
+    if not members or not all(re.fullmatch("[0-9]+", text) for text in suffixes):
+        return members
+    numbers = sorted(int(text) for text in suffixes)
+    missing = sorted({*range(numbers[0], numbers[-1] + 1)} - {*numbers})
+    if missing or len({*numbers}) < len(numbers) or numbers[0] > 1:
+        hole = f"{prefix}{missing[0] if missing else 0}"
+        raise ValueError(
+            f"{path}: the column {hole} is missing (there are {members[0]} to "
+            f"{members[-1]}); wanted {prefix}0, {prefix}1, ... without a gap"
+        )
+    return sorted(members, key=lambda column: int(column.removeprefix(prefix)))
+
+
+def _class_names(groups: dict[str, list[str]]) -> tuple[str, ...] | None:
+    """Names of the classes where the columns carry names and not numbers."""
+    for name in ("logits", "probabilities"):
+        texts = [column.removeprefix(PREFIXES[name]) for column in groups.get(name, [])]
+        if len(texts) > 1 and not all(re.fullmatch("[0-9]+", text) for text in texts):
+            return tuple(texts)
+    return None
+
+
+def _width(schema: pl.Schema, members: list[str]) -> int:
+    kind = schema[members[0]]
+    if len(members) == 1 and isinstance(kind, pl.Array):
+        return int(kind.shape[0])
+    return len(members)
+
+
+def _arrays(
+    frame: pl.DataFrame,
+    groups: dict[str, list[str]],
+    singles: dict[str, str],
+    names: tuple[str, ...] | None,
+) -> Columns:
+    columns = {name: _matrix(frame, name, ms) for name, ms in groups.items()}
+    if "labels" in singles:
+        columns["labels"] = _labels(frame[singles["labels"]], names)
+    if "domains" in singles:
+        texts = frame[singles["domains"]].cast(pl.String)
+        if texts.null_count():
+            raise ValueError("the column domain has empty cells; wanted a name per row")
+        columns["domains"] = texts.to_numpy().astype(np.str_)
+    return columns
+
+
+def _matrix(frame: pl.DataFrame, name: str, members: list[str]) -> np.ndarray:
+    part = frame.select(members)
+    nested = len(members) == 1 and part.dtypes[0].is_nested()
+    if nested:
+        return _from_arrays(part.to_series(), name)
+    wrong = [column for column in members if not part[column].dtype.is_numeric()]
+    if wrong:
+        raise ValueError(
+            f"the column {wrong[0]} has type {part[wrong[0]].dtype}; wanted numbers"
+        )
+    # Row order keeps each row together; empty cells become NaN and are refused later.
+    return part.to_numpy(order="c")
+
+
+def _from_arrays(series: pl.Series, name: str) -> np.ndarray:
+    if isinstance(series.dtype, pl.List):
+        lengths = series.list.len().unique()
+        if len(lengths) != 1 or lengths[0] is None:
+            raise ValueError(f"the column {name} holds lists of different lengths")
+        series = series.list.to_array(int(lengths[0]))
+    array = series.to_numpy()
+    if array.ndim != 2 or array.dtype.kind not in "fiu":
+        raise ValueError(f"the column {name} holds {series.dtype}; wanted numbers")
+    return array
+
+
+def _labels(series: pl.Series, names: tuple[str, ...] | None) -> np.ndarray:
+    """Class indices; -1 for empty cells, which are unlabelled rows."""
+    if series.dtype == pl.String and names is not None:
+        index = {name: number for number, name in enumerate(names)}
+        unknown = [text for text in series.drop_nulls().unique() if text not in index]
+        if unknown:
+            raise ValueError(
+                f"the column label holds {unknown[0]!r}, which is no class; classes: "
+                f"{', '.join(names[:20])}"
+            )
+        series = series.replace_strict(index, default=None, return_dtype=pl.Int64)
+    if series.dtype.is_float() and (series.drop_nulls() % 1 == 0).all():
+        series = series.cast(pl.Int64)
+    if series.dtype == pl.Null:
+        series = series.cast(pl.Int64)
+    if not series.dtype.is_integer():
+        raise ValueError(
+            f"the column label has type {series.dtype}; wanted class numbers 0, 1, ..."
+        )
+    return series.fill_null(-1).to_numpy()
