@@ -1,0 +1,130 @@
+"""torch says the same as NumPy, for every method that has a temperature."""
+
+import importlib
+import pkgutil
+
+import numpy as np
+import pytest
+import torch
+
+import coolhead.calibrators
+from coolhead.calibrators.base import TemperatureCalibrator
+from coolhead.calibrators.partition import Clusters
+from coolhead.calibrators.vector import VectorScaling
+from coolhead.torch import CalibratedSoftmax
+from coolhead.torch.temperature import NearestCenter, temperature_module
+
+
+def test_probabilities_equal_numpy(calibrator, queries):
+    logits, features = queries
+    module = CalibratedSoftmax(calibrator)
+    found = module(torch.tensor(logits), torch.tensor(features))
+    wanted = calibrator.predict_proba(logits, features)
+    np.testing.assert_allclose(found.numpy(), wanted, atol=1e-6)
+
+
+def test_temperature_equals_numpy(calibrator, queries):
+    logits, features = queries
+    module = CalibratedSoftmax(calibrator)
+    found = module.details(torch.tensor(logits), torch.tensor(features))
+    wanted = calibrator.temperature(logits, features)
+    np.testing.assert_allclose(found.temperature.numpy(), wanted, rtol=2e-6)
+
+
+def test_coverage_equals_numpy(ensemble, queries):
+    logits, features = queries
+    found = CalibratedSoftmax(ensemble).details(*map(torch.tensor, queries)).covered
+    wanted = ensemble.details(logits, features).covered
+    assert 0.05 < wanted.mean() < 0.95
+    np.testing.assert_array_equal(found.numpy(), wanted)
+
+
+def test_no_clusters_no_coverage(problem, queries):
+    calibrator = coolhead.TemperatureScaling().fit(**problem)
+    assert (
+        CalibratedSoftmax(calibrator).details(torch.tensor(queries[0])).covered is None
+    )
+
+
+def test_every_temperature_method_is_known():
+    for module in pkgutil.iter_modules(coolhead.calibrators.__path__):
+        importlib.import_module(f"coolhead.calibrators.{module.name}")
+    unknown = temperature_module.dispatch(object)
+    missing = [
+        kind.__name__
+        for kind in TemperatureCalibrator.__subclasses__()
+        if kind.__module__.startswith("coolhead.")
+        and temperature_module.dispatch(kind) is unknown
+    ]
+    assert missing == []
+
+
+def test_other_calibrators_are_refused(problem):
+    changes_scores = VectorScaling().fit(problem["logits"], problem["labels"])
+    with pytest.raises(TypeError, match="VectorScaling, which torch does not know"):
+        CalibratedSoftmax(changes_scores)
+
+
+def test_nearest_center_survives_large_features():
+    """In single precision these two centres are equally far from every row."""
+    centers = np.full((2, 512), 1000.0)
+    centers[1, 0] += 1e-3
+    clusters = Clusters(centers, np.ones(2), None, None, None)
+    rows = np.repeat(centers, 50, axis=0)
+    wanted = clusters.assign(rows)[0]
+    assert wanted.mean() == 0.5
+    found, _ = NearestCenter(clusters)(torch.tensor(rows))
+    np.testing.assert_array_equal(found.numpy(), wanted)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_temperature_keeps_its_precision(ensemble, queries, dtype):
+    features = torch.tensor(queries[1])
+    logits = torch.tensor(queries[0]).to(dtype)
+    exact = CalibratedSoftmax(ensemble)
+    cast = CalibratedSoftmax(ensemble).to(dtype)
+    assert all(buffer.dtype == torch.float64 for buffer in cast.buffers())
+    found = cast(logits, features)
+    assert found.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+    torch.testing.assert_close(found, exact(logits, features))
+
+
+def test_large_logits_over_a_small_temperature(problem):
+    """Scaling all logits scales T; adding a constant changes nothing."""
+    logits = problem["logits"]
+    plain = coolhead.TemperatureScaling().fit(logits, problem["labels"])
+    small = coolhead.TemperatureScaling().fit(logits / 1024, problem["labels"])
+    found = CalibratedSoftmax(small)(torch.tensor(logits / 1024 + 8))
+    wanted = plain.predict_proba(logits)
+    np.testing.assert_allclose(found.numpy(), wanted, atol=2e-3)
+    wanted = small.predict_proba(logits / 1024 + 8)
+    np.testing.assert_allclose(found.numpy(), wanted, atol=1e-6)
+
+
+def test_nan_stays_nan(calibrator, queries):
+    logits, features = (torch.tensor(part[:4]) for part in queries)
+    features[1] = torch.nan
+    logits[2, 0] = torch.nan
+    bad = CalibratedSoftmax(calibrator)(logits, features).isnan().any(dim=1)
+    uses = calibrator.uses_features
+    assert bad.tolist() == [False, uses, True, False]
+
+
+def test_binary_scores(problem):
+    scores = problem["logits"][:, 0]
+    calibrator = coolhead.TemperatureScaling().fit(scores, problem["labels"] % 2)
+    found = CalibratedSoftmax(calibrator)(torch.tensor(scores))
+    np.testing.assert_allclose(
+        found.numpy(), calibrator.predict_proba(scores), atol=1e-6
+    )
+
+
+def test_wrong_shapes_are_named(ensemble, queries):
+    logits, features = map(torch.tensor, queries)
+    module = CalibratedSoftmax(ensemble)
+    with pytest.raises(ValueError, match=r"logits has shape \(1000, 5\); wanted .n, 6"):
+        module(logits[:, :5], features)
+    with pytest.raises(ValueError, match="features is missing"):
+        module(logits)
+    with pytest.raises(ValueError, match=r"features has shape .1000, 4.; wanted"):
+        module(logits, features[:, :4])
