@@ -116,6 +116,24 @@ def test_p_values_agree_with_the_intervals(level, seed):
             assert apart == (p_value < 1 - level)
 
 
+@pytest.mark.parametrize("power", [0.6, 0.7, 1.4])
+@pytest.mark.parametrize("baseline", ["calibrated", "off"])
+def test_the_interval_at_the_p_value_s_level_ends_at_zero(power, baseline):
+    """One method is nearly calibrated: the allowance differs on the two sides."""
+    generator = np.random.default_rng(2)
+    confidence = generator.beta(5, 2, 150)
+    correct = generator.random(150) < confidence
+    methods = {"calibrated": confidence, "off": confidence**power}
+    options = {"baseline": baseline, "n_draws": 4000}
+    result = paired_bootstrap(correct, methods, **options)
+    ((name, p_value),) = result.p_values.items()
+    assert 0.001 < p_value < 0.999
+    change = paired_bootstrap(correct, methods, level=1 - p_value, **options)
+    limits = change.differences[name]
+    nearest = min(abs(limits.low), abs(limits.high))
+    assert nearest < 0.02 * result.values[name].std()
+
+
 def test_equal_methods_do_not_differ(data):
     correct, methods = data
     twice = {"a": methods["set"], "b": methods["set"].copy()}

@@ -78,8 +78,8 @@ def test_sigma_counts_refuse_bad_input():
 
 
 def test_holm_by_hand():
-    p_values = {"a": 0.01, "b": 0.04, "c": 0.03, "d": 0.005}
-    # 0.005 <= 0.05/4, 0.01 <= 0.05/3, but 0.03 > 0.05/2 ends it.
+    p_values = {"a": 0.015, "b": 0.04, "c": 0.03, "d": 0.005}
+    # 0.005 <= 0.05/4, 0.015 <= 0.05/3, but 0.03 > 0.05/2 ends it.
     assert holm(p_values) == {"a": True, "b": False, "c": False, "d": True}
     assert holm({}) == {}
 

@@ -183,11 +183,13 @@ def test_debiased_errors_on_average():
 
 
 def test_debiased_squared_error_by_hand():
-    correct, confidence = [1, 1, 0, 1], [0.9, 0.9, 0.9, 0.2]
+    correct, confidence = [0, 1, 0, 1], [0.9, 0.9, 0.9, 0.2]
     # The single row in the lower bin has no estimate of its noise and is left out.
-    expected = 3 / 4 * ((2 / 3 - 0.9) ** 2 - (2 / 9) / 2)
+    expected = 3 / 4 * ((1 / 3 - 0.9) ** 2 - (2 / 9) / 2)
     value = debiased_calibration_error(correct, confidence, n_bins=2, norm=2)
-    assert value == pytest.approx(np.sqrt(max(expected, 0)))
+    assert value == pytest.approx(np.sqrt(expected))
+    # Gaps that are smaller than their noise: cut off at zero.
+    assert debiased_calibration_error([1, 0, 1], [0.7] * 3, norm=2) == 0
 
 
 def test_debiased_refuses_other_norms():
