@@ -45,6 +45,19 @@ def mean_loss(
     return loss / total, by_slope / total, by_bias / total
 
 
+def curvatures(data: ScoreData, inverse: float) -> tuple[np.ndarray, np.ndarray]:
+    """About how much the loss bends along each scale and each bias, (k,) each.
+
+    In units of its inverse root every parameter is equally steep, and L-BFGS needs
+    few steps.
+    """
+    shares = np.bincount(data.labels, data.weights, data.logits.shape[1])
+    shares = shares / shares.sum()
+    bias = shares * (1 - shares)
+    squares = np.einsum("ij,ij->j", data.logits, data.logits, dtype=np.float64)
+    return inverse**2 * squares / len(data.logits), bias
+
+
 def centred_bias(values: np.ndarray, present: np.ndarray) -> np.ndarray:
     """Biases with mean zero over the classes that have rows, zero for the others.
 
@@ -54,16 +67,31 @@ def centred_bias(values: np.ndarray, present: np.ndarray) -> np.ndarray:
     return np.where(present, values - values[present].mean(), 0.0)
 
 
-def descend(objective: Callable[[np.ndarray], Gradient], start: np.ndarray) -> Any:
-    """Minimise with L-BFGS; a result that is no better than the start is refused."""
-    found = minimize(
-        objective,
-        start,
+def descend(
+    objective: Callable[[np.ndarray], Gradient],
+    start: np.ndarray,
+    bend: np.ndarray,
+    *,
+    tolerance: float = 1e-10,
+) -> np.ndarray:
+    """Minimise with L-BFGS in units of 1/√bend.
+
+    A result that is no better than the start is refused.
+    """
+    unit = 1 / np.sqrt(np.maximum(bend, 1e-12))
+
+    def scaled(parameters: np.ndarray) -> Gradient:
+        loss, gradient = objective(parameters * unit)
+        return loss, gradient * unit
+
+    found: Any = minimize(
+        scaled,
+        start / unit,
         jac=True,
         method="L-BFGS-B",
-        options={"maxiter": 300, "ftol": 1e-9, "gtol": 1e-6, "maxcor": 20},
+        options={"maxiter": 300, "ftol": tolerance, "gtol": 1e-7, "maxcor": 20},
     )
-    return found.x if found.fun <= objective(start)[0] else start
+    return found.x * unit if found.fun <= objective(start)[0] else start
 
 
 def softmax_rows(scores: np.ndarray) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Bayesian binning into quantiles (BBQ): many binnings, weighted by evidence."""
 
-from itertools import pairwise
+from functools import partial
 
 import numpy as np
 from scipy.special import betaln
@@ -11,13 +11,15 @@ from coolhead.calibrators.scores import ScoreCalibrator, ScoreData
 from coolhead.numerics.temperature import Status
 
 PRIOR_WEIGHT = 2.0
+BINNINGS_PER_CLASS = 30
 
 
 class BayesianBinning(ScoreCalibrator):
     """Average of equal-mass binnings, each weighted by its marginal likelihood.
 
     A binning into B bins has a Beta prior of weight 2/B on every bin, centred at the
-    middle of the bin. B runs from n^(1/3)/10 to 10·n^(1/3).
+    middle of the bin. B runs from n^(1/3)/10 to 10·n^(1/3): through every number for
+    the top label, through 30 numbers in geometric steps when every class has a curve.
 
     Parameters
     ----------
@@ -33,7 +35,9 @@ class BayesianBinning(ScoreCalibrator):
         self.scheme = scheme
 
     def _learn(self, data: ScoreData) -> str:
-        self.curves_ = fit_curves(data, self.scheme, fit_averaged_steps)
+        limit = None if self.scheme == "top_label" else BINNINGS_PER_CLASS
+        fit_curve = partial(fit_averaged_steps, max_binnings=limit)
+        self.curves_ = fit_curves(data, self.scheme, fit_curve)
         return Status.CONVERGED
 
     def _probabilities(self, logits: np.ndarray) -> np.ndarray:
@@ -41,7 +45,10 @@ class BayesianBinning(ScoreCalibrator):
 
 
 def fit_averaged_steps(
-    scores: np.ndarray, hits: np.ndarray, weights: np.ndarray
+    scores: np.ndarray,
+    hits: np.ndarray,
+    weights: np.ndarray,
+    max_binnings: int | None = None,
 ) -> Steps:
     """Evidence-weighted mean of all binnings, on the union of their edges."""
     order = np.argsort(scores, kind="stable")
@@ -49,7 +56,8 @@ def fit_averaged_steps(
     mass = np.concatenate([[0.0], np.cumsum(weights[order])])
     right = np.concatenate([[0.0], np.cumsum((weights * hits)[order])])
     binnings = [
-        _one_binning(scores, mass, right, n_bins) for n_bins in _bin_counts(len(scores))
+        _one_binning(scores, mass, right, n_bins)
+        for n_bins in _bin_counts(len(scores), max_binnings)
     ]
     evidence = np.array([log_evidence for _, _, log_evidence in binnings])
     share = np.exp(evidence - evidence.max())
@@ -67,10 +75,13 @@ def fit_averaged_steps(
     return edges, np.asarray(values) / share[heavy].sum()
 
 
-def _bin_counts(n_rows: int) -> range:
+def _bin_counts(n_rows: int, max_binnings: int | None) -> np.ndarray:
     root = n_rows ** (1 / 3)
     low = max(1, int(root / 10))
-    return range(low, max(low, min(n_rows, int(np.ceil(10 * root)))) + 1)
+    high = max(low, min(n_rows, int(np.ceil(10 * root))))
+    if max_binnings is None or high - low < max_binnings:
+        return np.arange(low, high + 1)
+    return np.unique(np.geomspace(low, high, max_binnings).round().astype(int))
 
 
 def _one_binning(
@@ -84,7 +95,7 @@ def _one_binning(
     bounds = np.concatenate([[0], ends, [len(scores)]])
     total, hit = np.diff(mass[bounds]), np.diff(right[bounds])
     edges = np.concatenate([[0.0], inner, [1.0]])
-    middle = np.clip([(a + b) / 2 for a, b in pairwise(edges)], 1e-6, 1 - 1e-6)
+    middle = np.clip((edges[:-1] + edges[1:]) / 2, 1e-6, 1 - 1e-6)
     weight = PRIOR_WEIGHT / len(middle)
     alpha, beta = weight * middle, weight * (1 - middle)
     evidence = betaln(alpha + hit, beta + np.maximum(total - hit, 0))

@@ -11,10 +11,10 @@ from scipy.optimize import minimize_scalar
 
 from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.weighted import remember_quality, weigh_rows
+from coolhead.numerics.scan import brier_scan
 from coolhead.numerics.softmax import brier_rows
 from coolhead.numerics.temperature import BOUND, Status
 
-GRID_POINTS = 200
 REFINED_MINIMA = 3
 
 
@@ -85,8 +85,7 @@ def minimise_brier(
         return float(np.average(rows, weights=weights))
 
     middle, reach = np.log(spread), np.log(BOUND)
-    grid = np.linspace(middle - reach, middle + reach, GRID_POINTS)
-    scores = np.array([score_at(position) for position in grid])
+    grid, scores = brier_scan(logits, labels, weights, middle - reach, middle + reach)
     best = (scores.min(), grid[scores.argmin()])
     for index in _deepest_minima(scores):
         around = grid[index - 1], grid[index + 1]

@@ -5,6 +5,7 @@ import numpy as np
 from coolhead.calibrators.affine import (
     Gradient,
     centred_bias,
+    curvatures,
     descend,
     mean_loss,
     softmax_rows,
@@ -34,9 +35,9 @@ class MatrixScaling(ScoreCalibrator):
     def __init__(
         self,
         *,
-        off_diagonal_penalty: float = 1e-2,
+        off_diagonal_penalty: float = 1.0,
         bias_penalty: float = 1e-2,
-        diagonal_penalty: float = 1e-3,
+        diagonal_penalty: float = 1e-2,
     ):
         self.off_diagonal_penalty = off_diagonal_penalty
         self.bias_penalty = bias_penalty
@@ -69,7 +70,15 @@ class MatrixScaling(ScoreCalibrator):
             pull = centred_bias(by_bias + 2 * self.bias_penalty * bias, present)
             return loss, np.concatenate([by_change.ravel(), pull])
 
-        change, self.bias_ = split(descend(objective, np.zeros(k * k + k)))
+        square, spread = curvatures(data, start.inverse)
+        bend = np.concatenate(
+            [
+                (np.outer(spread, square) + 2 * penalties).ravel(),
+                spread + 2 * self.bias_penalty,
+            ]
+        )
+        found = descend(objective, np.zeros(k * k + k), bend, tolerance=1e-8)
+        change, self.bias_ = split(found)
         self.matrix_ = start.inverse * (np.eye(k) + change)
         return start.status
 

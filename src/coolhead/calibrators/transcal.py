@@ -155,8 +155,10 @@ def published_solution(
         temperature, power = parameters
         reached, slope = confidence_slope(target_logits, top, temperature)
         gap = reached - 1 + estimated_error(evidence, power)
-        by_power = approx_fprime([power], lambda v: estimated_error(evidence, v[0]))[0]
-        return abs(gap), np.sign(gap) * np.array([slope, by_power])
+        by_power: Any = approx_fprime(
+            [power], lambda value: estimated_error(evidence, value[0])
+        )
+        return abs(gap), np.sign(gap) * np.array([slope, by_power[0]])
 
     found = minimize(
         mismatch,

@@ -5,6 +5,7 @@ import numpy as np
 from coolhead.calibrators.affine import (
     Gradient,
     centred_bias,
+    curvatures,
     descend,
     mean_loss,
     softmax_rows,
@@ -36,11 +37,13 @@ class VectorScaling(ScoreCalibrator):
     def _learn(self, data: ScoreData) -> str:
         start = temperature_start(data)
         n_classes, present = data.logits.shape[1], start.present
-        # Logits of unlike size make a long valley; in these units it is round.
-        unit = 1 / (1 + start.inverse * np.sqrt(_mean_square(data.logits)))
+        square, spread = curvatures(data, start.inverse)
+        bend = [square * spread + 2 * self.penalty]
+        if self.bias:
+            bend.append(spread + 2 * self.penalty)
 
         def split(parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            stretch = np.where(present, parameters[:n_classes], 0.0) * unit
+            stretch = np.where(present, parameters[:n_classes], 0.0)
             if not self.bias:
                 return stretch, np.zeros(n_classes)
             return stretch, centred_bias(parameters[n_classes:], present)
@@ -52,13 +55,14 @@ class VectorScaling(ScoreCalibrator):
             )
             loss += self.penalty * (np.sum(stretch**2) + np.sum(bias**2))
             by_stretch = start.inverse * by_scale + 2 * self.penalty * stretch
-            gradient = [np.where(present, by_stretch * unit, 0.0)]
+            gradient = [np.where(present, by_stretch, 0.0)]
             if self.bias:
                 pull = by_bias + 2 * self.penalty * bias
                 gradient.append(centred_bias(pull, present))
             return loss, np.concatenate(gradient)
 
-        found = descend(objective, np.zeros(n_classes * (2 if self.bias else 1)))
+        bend = np.concatenate(bend)
+        found = descend(objective, np.zeros(len(bend)), bend)
         stretch, self.bias_ = split(found)
         self.scale_ = start.inverse * (1 + stretch)
         return start.status
@@ -99,14 +103,11 @@ class BiasCorrectedTemperature(ScoreCalibrator):
             loss += self.penalty * float(np.sum(bias**2))
             return loss, np.r_[inverse * by_scale.sum(), pull]
 
-        inverse, self.bias_ = split(descend(objective, np.zeros(1 + n_classes)))
+        square, spread = curvatures(data, start.inverse)
+        bend = np.r_[square @ spread, spread + 2 * self.penalty]
+        inverse, self.bias_ = split(descend(objective, np.zeros(1 + n_classes), bend))
         self.temperature_ = 1 / inverse
         return start.status
 
     def _probabilities(self, logits: np.ndarray) -> np.ndarray:
         return softmax_rows(logits / self.temperature_ + self.bias_)
-
-
-def _mean_square(logits: np.ndarray) -> np.ndarray:
-    """Mean square of every column, (k,)."""
-    return np.einsum("ij,ij->j", logits, logits, dtype=np.float64) / len(logits)

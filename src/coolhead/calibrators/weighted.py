@@ -107,7 +107,7 @@ class WeightedClusterTemperature(TemperatureCalibrator):
         self,
         n_clusters: int = 8,
         *,
-        n_init: int = 10,
+        n_init: int = 1,
         min_cluster_size: int = 20,
         min_domain_share: float = 0.0,
         estimator: str = "discriminator",
