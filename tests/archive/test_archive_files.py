@@ -60,6 +60,12 @@ def test_same_archive_same_bytes(archive, tmp_path):
     assert first.read_bytes() == second.read_bytes()
 
 
+def test_the_order_of_metadata_does_not_matter(archive, tmp_path):
+    archive.replace(metadata={"a": 1, "b": 2}).save(tmp_path / "a")
+    archive.replace(metadata={"b": 2, "a": 1}).save(tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
 def test_an_archive_can_be_saved_over_its_own_file(archive, tmp_path):
     path = tmp_path / "a.safetensors"
     archive.save(path)

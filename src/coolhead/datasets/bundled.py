@@ -11,7 +11,7 @@ from coolhead.archive.strings import suggest
 FOLDER = Path(__file__).parent / "data"
 CHECKSUMS = {
     "digits": "98476128ae9f7ec6d806d1253d21f6b154b6332c16a9e9672fb0772c67ac1d72",
-    "sentiment": "",
+    "sentiment": "c1500bb0085bc548b2e3f43718b70e3b72c8b543f10b56f7cfd7256f7040a44b",
 }
 
 
