@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from simulate import logits_and_labels, shifted_domains
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 
 import coolhead as ch
+from simulate import logits_and_labels, shifted_domains
 
 ALL = [
     ch.TemperatureScaling(),

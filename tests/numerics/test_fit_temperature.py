@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
-from simulate import logits_and_labels
 
 import coolhead as ch
+from simulate import logits_and_labels
 
 
 def exact_temperature(logits, labels, weights=None):

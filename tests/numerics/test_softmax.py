@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 from scipy.special import softmax as scipy_softmax
-from simulate import logits_and_labels
 
 from coolhead.numerics.softmax import brier_rows, confidence, log_loss_rows, softmax
+from simulate import logits_and_labels
 
 
 @pytest.mark.parametrize(("n", "k"), [(1, 2), (7, 3), (5000, 345), (3, 200_000)])

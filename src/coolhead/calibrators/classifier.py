@@ -7,7 +7,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import LabelEncoder
-from sklearn.utils import _safe_indexing, get_tags, indexable
+from sklearn.utils import (
+    _safe_indexing,
+    assert_all_finite,
+    column_or_1d,
+    get_tags,
+    indexable,
+)
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
@@ -96,6 +102,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         X, y = indexable(X, y)
+        y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
         check_classification_targets(y)
         encoder = LabelEncoder().fit(y)
         self.classes_ = encoder.classes_
@@ -104,7 +112,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         domains = (
             None if sample_domain is None else check_domains(sample_domain, n_rows)
         )
-        unseen = self._unseen_logits(X, np.asarray(y), domains, weights)
+        unseen = self._unseen_logits(X, y, domains, weights)
         self._fit_calibrator(X, encoder.transform(y), domains, weights, unseen)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
