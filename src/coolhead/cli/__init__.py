@@ -6,15 +6,24 @@ The files import nothing heavy at the top, so `coolhead --help` stays instant.
 
 import sys
 from importlib import import_module
+from typing import NoReturn
 
 import typer
 
 COMMANDS = {
+    "fit": "coolhead.cli.fit:fit",
+    "apply": "coolhead.cli.apply:apply",
+    "evaluate": "coolhead.cli.evaluate:evaluate",
+    "inspect": "coolhead.cli.inspect:inspect",
+    "export": "coolhead.cli.export:export",
+    "compare": "coolhead.cli.compare:compare",
     "demo": "coolhead.cli.demo:demo",
     "sweep": "coolhead.cli.sweep:sweep",
     "splits": "coolhead.cli.sweep:splits",
     "tables": "coolhead.cli.sweep:tables",
     "results": "coolhead.cli.results:results",
+    "extract": "coolhead.cli.extract:extract",
+    "train": "coolhead.cli.train:train",
 }
 
 
@@ -35,10 +44,26 @@ def application() -> typer.Typer:
 def main() -> None:
     """Run the command line; a user's mistake is one sentence, not a traceback."""
     try:
-        application()()
-    except (ValueError, OSError, ImportError) as error:
-        print(f"coolhead: {error}", file=sys.stderr)
-        raise SystemExit(1) from None
+        code = application()(sys.argv[1:] or ["--help"], standalone_mode=False)
+    except (KeyboardInterrupt, typer.Abort):
+        _stop("interrupted", 130)
+    except MemoryError:
+        _stop("not enough memory", 1)
+    except Exception as error:
+        # Mistakes of usage come from the parser of the command line, with their code.
+        usage = hasattr(error, "format_message")
+        if not usage and not isinstance(error, ValueError | OSError | ImportError):
+            raise
+        text = error.format_message() if usage else str(error)
+        _stop(text, getattr(error, "exit_code", 1))
+    else:
+        raise SystemExit(code if isinstance(code, int) else 0)
+
+
+def _stop(reason: str, code: int) -> NoReturn:
+    """One line on standard error, and the exit code."""
+    print(f"coolhead: {' '.join(reason.split())}", file=sys.stderr)
+    raise SystemExit(code) from None
 
 
 def _print_version(wanted: bool) -> None:

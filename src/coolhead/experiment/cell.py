@@ -1,6 +1,7 @@
 """One cell: fit every method on one split and score it. A pure function."""
 
 import warnings
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -29,6 +30,7 @@ def evaluate_cell(
     *,
     random_state: int = 0,
     reference_features: np.ndarray | None = None,
+    partition_folder: Path | None = None,
 ) -> CellResult:
     """Fit and score all methods of one split.
 
@@ -40,6 +42,7 @@ def evaluate_cell(
     random_state : seed of k-means, draws and whatever a method draws.
     reference_features : (r, d) what the classifier learned from, where that is not
         the source's Large rows.
+    partition_folder : where k-means is kept, to be found by other cells.
 
     Returns
     -------
@@ -52,6 +55,7 @@ def evaluate_cell(
         reference_features=reference_features,
         unlabelled_rows=methods.discriminator_rows,
         random_state=random_state,
+        partition_folder=partition_folder,
     )
     result = CellResult()
     fitted, predictions = _fit_all(data, methods, result)

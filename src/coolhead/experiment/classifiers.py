@@ -78,7 +78,7 @@ def archive_checksum(archive: DomainArchive) -> str:
         if column is not None:
             digest.update(f"{column.dtype}{column.shape}".encode())
             for start in range(0, len(column), 8192):
-                digest.update(np.ascontiguousarray(column[start : start + 8192]))
+                digest.update(column[start : start + 8192].tobytes())
     return digest.hexdigest()
 
 

@@ -1,5 +1,6 @@
 """The default experiment, from nothing to tables, figures and a report."""
 
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -47,6 +48,4 @@ def write_everything(run: Path) -> None:
         read_table(run, "results").write_csv(temporary)
     write_figures(run)
     if find_spec("coolhead.report") is not None:
-        from coolhead.report import write_report
-
-        write_report(run)
+        import_module("coolhead.report").write_report(run)

@@ -21,7 +21,7 @@ SHOWN = (
     "target-only",
 )
 # A fixed salt and no date: the same run draws the same bytes.
-STYLE = {"svg.hashsalt": "coolhead", "font.size": 8, "axes.grid": False}
+STYLE: Any = {"svg.hashsalt": "coolhead", "font.size": 8, "axes.grid": False}
 
 
 def write_figures(run: str | Path) -> list[Path]:

@@ -6,15 +6,18 @@ whose ``fit`` has an argument of that name.
 """
 
 import inspect
+import warnings
 from collections.abc import Callable
 from functools import cached_property
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from coolhead.archive import DomainArchive
-from coolhead.calibrators.partition import Partition, partition_features
+from coolhead.calibrators.partition import Partition
 from coolhead.experiment.methods import Method, Role
+from coolhead.experiment.partitions import find_partition
 from coolhead.experiment.splits import Split
 
 
@@ -40,6 +43,7 @@ class SplitRows:
     unlabelled_rows : most rows handed out without labels, so that discriminators
         stay affordable.
     random_state : seed of k-means and of that sampling.
+    partition_folder : where k-means is kept for other cells with the same features.
     """
 
     def __init__(
@@ -51,12 +55,14 @@ class SplitRows:
         reference_features: np.ndarray | None = None,
         unlabelled_rows: int = 20_000,
         random_state: int = 0,
+        partition_folder: Path | None = None,
     ):
         self.archive = archive
         self.small = small
         self.split = split
         self.unlabelled_rows = unlabelled_rows
         self.random_state = random_state
+        self.partition_folder = partition_folder
         self._given_reference = reference_features
         self._small_rows: dict[frozenset[str], Rows] = {}
         self._partitions: dict[tuple[frozenset[str], int], Partition] = {}
@@ -72,12 +78,17 @@ class SplitRows:
         """k-means of the Small rows of some roles: made once, shared by all methods."""
         key = self._domains(roles), n_clusters
         if key not in self._partitions:
-            self._partitions[key] = partition_features(
+            self._partitions[key] = find_partition(
                 self.labelled(roles).features,
                 n_clusters,
-                random_state=self.random_state,
+                self.random_state,
+                self.partition_folder,
             )
-        return self._partitions[key]
+        found = self._partitions[key]
+        if found.n_merged:
+            kept = len(found.clusters.centers)
+            warnings.warn(f"{n_clusters} clusters asked, {kept} found", stacklevel=2)
+        return found
 
     @cached_property
     def evaluated(self) -> Rows:
@@ -145,6 +156,6 @@ def _offers(
         offers["reference_features"] = lambda: data.reference_features
     if "source" in method.rows and data.split.source != data.split.calibration:
         offers["source_domain"] = lambda: list(data.split.source)
-    if not method.options:
+    if rows.features is not None and not method.options:
         offers["partition"] = lambda: data.partition(method.rows, n_clusters)
     return offers

@@ -28,8 +28,9 @@ A run is a folder ``runs/NAME``:
     run and everything above has the same bytes each time.
 ``run.json``
     Protocol, versions, machine, command, commit, date.
-``cells/``, ``classifiers/``
-    One file per finished cell and per trained classifier: what a resumed run finds.
+``cells/``, ``classifiers/``, ``partitions/``
+    One file per finished cell, trained classifier and k-means: what a resumed run
+    finds.
 """
 
 import json

@@ -164,6 +164,7 @@ def run_cell(job: CellJob) -> CellResult:
         protocol.evaluation,
         random_state=protocol.seed_of("clusters", job.seed),
         reference_features=reference,
+        partition_folder=job.path.parent.parent / "partitions",
     )
 
 

@@ -1,0 +1,59 @@
+"""k-means once per set of features: shared by methods, and by cells through a folder.
+
+Splits that calibrate on the same domains meet the same features when classifiers leave
+them unchanged; the second cell then finds the clusters of the first.
+"""
+
+import hashlib
+import warnings
+from pathlib import Path
+
+import numpy as np
+
+from coolhead.calibrators.partition import Clusters, Partition, partition_features
+from coolhead.files import atomic_path
+
+
+def find_partition(
+    features: np.ndarray, n_clusters: int, random_state: int, folder: Path | None
+) -> Partition:
+    """The k-means partition of `features`, read from `folder` if it is there."""
+    if folder is None:
+        return _compute(features, n_clusters, random_state)
+    path = folder / f"{_key(features, n_clusters, random_state)}.npz"
+    if not path.is_file():
+        _save(_compute(features, n_clusters, random_state), path)
+    return _load(path)
+
+
+def _compute(features: np.ndarray, n_clusters: int, random_state: int) -> Partition:
+    with warnings.catch_warnings():
+        # Merged clusters are told by whoever uses the partition: also when it was read.
+        warnings.simplefilter("ignore", UserWarning)
+        return partition_features(features, n_clusters, random_state=random_state)
+
+
+def _key(features: np.ndarray, n_clusters: int, random_state: int) -> str:
+    features = np.ascontiguousarray(features)
+    settings = f"{features.dtype}{features.shape}{n_clusters},{random_state}"
+    digest = hashlib.sha256(settings.encode())
+    digest.update(features.tobytes())
+    return digest.hexdigest()[:32]
+
+
+def _save(partition: Partition, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_path(path) as temporary, open(temporary, "wb") as file:
+        np.savez(
+            file,
+            centers=partition.clusters.centers,
+            radii=partition.clusters.radii,
+            assignment=partition.assignment,
+            n_merged=partition.n_merged,
+        )
+
+
+def _load(path: Path) -> Partition:
+    with np.load(path, allow_pickle=False) as stored:
+        clusters = Clusters(stored["centers"], stored["radii"], None, None, None)
+        return Partition(clusters, stored["assignment"], int(stored["n_merged"]))

@@ -1,0 +1,109 @@
+"""Poisoned targets through the whole harness: only who declares it may look."""
+
+import numpy as np
+import pytest
+from small_world import DOMAINS, make_archive
+
+from coolhead.datasets import split_large_small
+from coolhead.experiment.cell import evaluate_cell
+from coolhead.experiment.methods import METHODS
+from coolhead.experiment.protocol import Evaluation, Methods
+from coolhead.experiment.splits import Split
+
+SPLIT = Split((DOMAINS[0],), (DOMAINS[1], DOMAINS[2]), (DOMAINS[3],))
+EVALUATION = Evaluation(size=60, draws=10, bootstrap=20)
+# What a method's fit declares: see `coolhead.experiment.methods`.
+TRANSFER = {
+    "transcal",
+    "transcal-root",
+    "wts",
+    "cpcs",
+    "wts-calibration",
+    "weighted-cluster",
+}
+ORACLES = {"target-only", "target-ece-oracle"}
+SLOW = {"pts"}
+NAMES = [name for name in METHODS if name not in SLOW]
+
+
+@pytest.fixture(scope="module")
+def archive():
+    return make_archive(n_rows=150)
+
+
+@pytest.fixture(scope="module")
+def small(archive):
+    return split_large_small(archive, small=0.3)
+
+
+def temperatures(archive, small, names):
+    methods = Methods(names=tuple(names), clusters=3)
+    result = evaluate_cell(archive, small, SPLIT, methods, EVALUATION)
+    found = {}
+    for row in result.tables["results"]:
+        if row["metric"] == "confidence":
+            found[row["method"]] = row["value"]
+    return found, {row["method"] for row in result.tables["failures"]}
+
+
+@pytest.fixture(scope="module")
+def clean(archive, small):
+    found, failed = temperatures(archive, small, NAMES)
+    assert not failed
+    return found
+
+
+def target_rows(archive):
+    return archive.domain_codes == DOMAINS.index(SPLIT.target[0])
+
+
+def test_only_declared_methods_read_the_small_rows_of_the_target(archive, small, clean):
+    rng = np.random.default_rng(1)
+    where = target_rows(archive) & small
+    logits, features = archive.logits.copy(), archive.features.copy()
+    labels = archive.labels.copy()
+    logits[where] = 50 * rng.normal(size=logits[where].shape)
+    features[where] = 50 * rng.normal(size=features[where].shape)
+    labels[where] = rng.integers(logits.shape[1], size=where.sum())
+    poisoned = archive.replace(logits=logits, features=features, labels=labels)
+    dirty, failed = temperatures(poisoned, small, NAMES)
+    changed = {name for name in NAMES if clean[name] != dirty.get(name)} | failed
+    assert changed == TRANSFER | ORACLES
+
+
+def test_labels_of_unlabelled_target_rows_are_never_read(archive, small, clean):
+    where = target_rows(archive) & small
+    labels = archive.labels.copy()
+    labels[where] = (labels[where] + 1) % archive.logits.shape[1]
+    dirty, _ = temperatures(archive.replace(labels=labels), small, NAMES)
+    assert {name for name in NAMES if clean[name] != dirty[name]} == ORACLES
+
+
+def test_evaluated_labels_decide_scores_but_no_fit(archive, small, clean):
+    where = target_rows(archive) & ~small
+    labels = archive.labels.copy()
+    labels[where] = (labels[where] + 1) % archive.logits.shape[1]
+    dirty, _ = temperatures(archive.replace(labels=labels), small, NAMES)
+    assert clean == dirty
+
+
+def test_source_and_calibration_large_rows_have_no_labels_for_methods(
+    archive, small, clean
+):
+    where = ~target_rows(archive) & ~small
+    labels = archive.labels.copy()
+    labels[where] = 0
+    dirty, _ = temperatures(archive.replace(labels=labels), small, NAMES)
+    assert clean == dirty
+
+
+def test_nothing_but_the_signature_decides_what_is_handed_over(archive, small):
+    from coolhead.experiment.fitting import SplitRows, fit_method
+    from coolhead.experiment.methods import Method
+
+    data = SplitRows(archive, small, SPLIT)
+    method = Method("Spy", "spying_calibrators:BlindSpy")
+    assert fit_method(method, data, n_clusters=2).seen == {"sample_domain"}
+    method = Method("Spy", "spying_calibrators:GreedySpy")
+    seen = fit_method(method, data, n_clusters=2).seen
+    assert seen == {"features", "target_features", "target_logits", "partition"}

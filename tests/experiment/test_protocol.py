@@ -1,0 +1,145 @@
+"""Protocols: strict files, the right splits, the same files inside the package."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from small_world import protocol_content, write_toml
+
+from coolhead.experiment.protocol import Protocol, load_protocol, protocol_names
+from coolhead.experiment.splits import make_splits
+
+COUNTS = {
+    "sentiment": 12,
+    "digits": 12,
+    "office-home": 12,
+    "office-home-multi-source": 4,
+    "domainnet": 60,
+    "pacs": 12,
+    "formations": 10,
+}
+REPOSITORY = Path(__file__).parents[2]
+
+
+def test_every_bundled_protocol_has_its_splits():
+    assert set(protocol_names()) == set(COUNTS)
+    for name, count in COUNTS.items():
+        assert len(make_splits(load_protocol(name).roles)) == count
+
+
+def test_settings_of_the_paper():
+    office, net = load_protocol("office-home"), load_protocol("domainnet")
+    assert (office.methods.clusters, net.methods.clusters) == (8, 9)
+    assert (office.evaluation.size, net.evaluation.size) == (1500, 10_000)
+    assert (office.division.small, net.division.small) == (0.2, 0.1)
+    for protocol in (office, net):
+        assert protocol.evaluation.draws == 1000
+        assert (protocol.evaluation.bins, protocol.evaluation.other_bins) == (15, 10)
+        assert protocol.methods.sensitivity == (2, 4, 8, 16, 32)
+
+
+def test_classifiers_are_trained_once_per_source_set():
+    for name, count in {"office-home": 4, "domainnet": 15}.items():
+        splits = make_splits(load_protocol(name).roles)
+        assert len({split.source for split in splits}) == count
+
+
+def test_roles_never_overlap_and_every_domain_is_used():
+    for name in set(COUNTS) - {"office-home-multi-source"}:
+        protocol = load_protocol(name)
+        for split in make_splits(protocol.roles):
+            used = split.source + split.calibration + split.target
+            assert sorted(used) == sorted(protocol.roles.domains)
+
+
+def test_multi_source_calibrates_on_its_sources():
+    for split in make_splits(load_protocol("office-home-multi-source").roles):
+        assert split.calibration == split.source
+        assert len(split.source) == 3
+        assert not set(split.target) & set(split.source)
+
+
+def test_cyclic_splits_give_every_domain_every_role_equally_often():
+    splits = make_splits(load_protocol("formations").roles)
+    for role, times in {"source": 4, "calibration": 4, "target": 2}.items():
+        seen = Counter(name for split in splits for name in getattr(split, role))
+        assert set(seen.values()) == {times}
+
+
+def test_the_repository_shows_the_files_of_the_package():
+    inside = REPOSITORY / "src" / "coolhead" / "experiment" / "protocols"
+    names = {path.name for path in inside.glob("*.toml")}
+    assert names == {path.name for path in (REPOSITORY / "experiments").glob("*.toml")}
+    for name in names:
+        shown = REPOSITORY / "experiments" / name
+        assert shown.read_bytes() == (inside / name).read_bytes(), name
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"sedes": [0]}, "unknown key 'sedes'; did you mean 'seeds'?"),
+        ({"evaluation": {"drwas": 5}}, "'evaluation.drwas'; did you mean 'draws'?"),
+        (
+            {"methods": {"names": ["ensembel"]}},
+            "unknown method 'ensembel'; did you mean 'ensemble'?",
+        ),
+        ({"data": {"kind": "trained"}}, "missing key 'data.trained.pattern'"),
+        ({"seeds": [1, 1]}, "seeds must be distinct"),
+        ({"evaluation": {"draws": 0}}, "evaluation.draws"),
+    ],
+)
+def test_mistakes_are_explained(tmp_path, change, message):
+    path = write_toml(tmp_path / "p.toml", protocol_content(tmp_path, **change))
+    with pytest.raises(ValueError, match=r"p\.toml") as caught:
+        load_protocol(path)
+    assert message in str(caught.value)
+
+
+def test_a_typo_in_the_classifier_is_explained(tmp_path):
+    content = protocol_content(tmp_path)
+    content["data"] = {"kind": "bundled", "dataset": "digits"}
+    content["classifiers.mlp"] = {"kind": "mlp", "epocs": 3}
+    path = write_toml(tmp_path / "p.toml", content)
+    with pytest.raises(ValueError, match="unknown key 'epocs'; did you mean 'epochs'"):
+        load_protocol(path)
+
+
+def test_too_many_roles_for_the_domains(tmp_path):
+    content = protocol_content(tmp_path)
+    content["roles"]["calibration"] = 3
+    with pytest.raises(ValueError, match="= 5 domains, but domains lists 4"):
+        Protocol.model_validate(content)
+
+
+def test_unknown_name_suggests_a_bundled_protocol():
+    with pytest.raises(ValueError, match="did you mean 'office-home'"):
+        load_protocol("ofice-home")
+
+
+def test_seed_reaches_only_what_varies(small_protocol):
+    fixed = small_protocol.model_copy(update={"vary": ("clusters",)})
+    assert fixed.seed_of("clusters", 3) == 3
+    assert fixed.seed_of("division", 3) == 0
+
+
+def test_splits_command_needs_no_data(tmp_path):
+    command = [sys.executable, "-c", "from coolhead.cli import main; main()"]
+    answer = subprocess.run(
+        [*command, "splits", "domainnet", "--json"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    listed = json.loads(answer.stdout)
+    assert len(listed) == 60
+    assert set(listed[0]) == {"source", "calibration", "target"}
+    assert [len(listed[0][role]) for role in ("source", "calibration", "target")] == [
+        2,
+        3,
+        1,
+    ]
