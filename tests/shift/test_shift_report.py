@@ -1,0 +1,103 @@
+"""Coverage of a batch, and the report a person reads."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from coolhead.calibrators.clustered import NearestClusterTemperature
+from coolhead.shift import coverage, find_regions, shift_report
+
+
+def rows(n_rows, step=0.0, seed=0):
+    return np.random.default_rng(seed).normal(step, size=(n_rows, 6))
+
+
+def test_own_data_is_inside():
+    calibration = rows(3000)
+    assert coverage(calibration, calibration).share_outside == pytest.approx(
+        0.01, abs=0.005
+    )
+    assert coverage(rows(3000, seed=1), calibration).share_outside < 0.03
+
+
+def test_far_batch_is_outside():
+    found = coverage(rows(200, step=30), rows(3000))
+    assert found.share_outside == 1
+    assert found.outside.all()
+    assert "100.0%" in str(found)
+
+
+def test_coverage_by_hand():
+    regions = SimpleNamespace(
+        radii=np.array([1.0, 2.0]),
+        assign=lambda batch: (np.array([0, 1, 1]), np.array([2.0, 2.0, 1.0])),
+    )
+    found = coverage(np.zeros((3, 1)), regions)
+    np.testing.assert_allclose(found.relative_distance, [2, 1, 0.5])
+    assert found.share_outside == pytest.approx(1 / 3)
+
+
+def test_coverage_of_a_fitted_calibrator():
+    calibration, rng = rows(600), np.random.default_rng(2)
+    calibrator = NearestClusterTemperature(3, n_init=1)
+    calibrator.fit(
+        rng.normal(size=(600, 4)), rng.integers(0, 4, 600), features=calibration
+    )
+    assert coverage(calibration, calibrator).share_outside < 0.05
+    assert coverage(rows(50, step=20), calibrator).share_outside == 1
+
+
+def test_identical_rows():
+    same = np.ones((40, 3))
+    assert coverage(same, same).share_outside == 0
+    assert coverage(same + 1, same).share_outside == 1
+    assert len(find_regions(same).radii) == 1
+
+
+def test_report_reads_well():
+    calibration, target = rows(800), rows(500, step=0.5, seed=1)
+    report = shift_report(
+        calibration,
+        target,
+        sample_domain=np.repeat(["a", "b"], 400),
+        losses=np.random.default_rng(3).exponential(size=800),
+    )
+    text = str(report)
+    for part in ("AUROC", "Var(w)", "d₂", "effective sample", "domain a", "at most"):
+        assert part in text
+    assert report.n_target == 500
+    assert set(report.domains) == {"a", "b"}
+    assert report.clusters.total == pytest.approx(report.ratio.divergence)
+
+
+def test_report_flags_a_far_target():
+    report = shift_report(rows(400), rows(300, step=8))
+    assert report.unreliable
+    assert any("outside" in flag for flag in report.flags)
+    assert any("separates" in flag for flag in report.flags)
+    assert "!" in str(report)
+
+
+def test_report_of_archives_reads_losses_and_domains():
+    rng = np.random.default_rng(0)
+    seen = SimpleNamespace(
+        features=rows(300),
+        domains=np.repeat(["x", "y"], 150),
+        logits=rng.normal(size=(300, 3)),
+        labels=rng.integers(0, 3, 300),
+    )
+    # Of the target only the features may be read.
+    unseen = SimpleNamespace(features=rows(200, seed=4))
+    report = shift_report(seen, unseen)
+    assert report.bounds is not None
+    assert set(report.domains) == {"x", "y"}
+
+
+def test_refuses_bad_batches():
+    with pytest.raises(ValueError, match="batch must have shape"):
+        coverage(np.zeros(3), rows(50))
+    with pytest.raises(ValueError, match="row 1"):
+        coverage(np.array([[0.0], [np.nan]]), np.zeros((5, 1)))
+    with pytest.raises(ValueError, match="target has 3 columns"):
+        shift_report(rows(50), np.zeros((9, 3)))
