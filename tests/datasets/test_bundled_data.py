@@ -97,6 +97,12 @@ def test_files_are_small_and_say_where_they_come_from(name, limit):
     assert (SCRIPTS / metadata["script"]).is_file()
 
 
+def test_the_notice_names_the_files_that_are_there():
+    notice = (bundled.FOLDER / "NOTICE.md").read_text()
+    for name, checksum in bundled.CHECKSUMS.items():
+        assert f"| `{name}.safetensors` | `{checksum}` |" in notice
+
+
 @pytest.mark.parametrize("name", ["sentiment", "digits"])
 def test_features_are_ready_to_learn_from(name):
     archive = load_dataset(name)
