@@ -16,7 +16,7 @@ class LogisticSettings:
 class MlpSettings:
     """One or more hidden ReLU layers trained by Adam (scikit-learn, no torch)."""
 
-    hidden: tuple[int, ...] = (256,)
+    hidden: tuple[int, ...] = (512,)
     alpha: float = 1e-4
     learning_rate: float = 1e-3
     batch_size: int = 128
