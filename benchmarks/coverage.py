@@ -86,15 +86,20 @@ def measure(
     n_replications: int,
     n_draws: int = 1000,
     truth_rows: int = 2_000_000,
+    seed: int = 0,
 ) -> Coverage:
     truth = true_errors(setting, truth_rows)
     change = truth[1] - truth[0]
-    generator = np.random.default_rng(0)
+    generator = np.random.default_rng(seed)
     held, widths = [], []
-    for seed in range(n_replications):
+    for replication in range(n_replications):
         correct, methods = sample(setting, setting.n_rows, generator)
         result = paired_bootstrap(
-            correct, methods, baseline="first", n_draws=n_draws, random_state=seed
+            correct,
+            methods,
+            baseline="first",
+            n_draws=n_draws,
+            random_state=replication,
         )
         ours = result.differences["second"]
         draws = result.values["second"] - result.values["first"]
@@ -138,9 +143,11 @@ def markdown(results: list[Coverage]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--replications", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    results = [measure(s, n_replications=arguments.replications) for s in SETTINGS]
+    options = {"n_replications": arguments.replications, "seed": arguments.seed}
+    results = [measure(setting, **options) for setting in SETTINGS]
     print(markdown(results))
     if arguments.json:
         text = json.dumps([asdict(result) for result in results], indent=2)

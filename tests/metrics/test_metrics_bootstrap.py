@@ -116,7 +116,7 @@ def test_p_values_agree_with_the_intervals(level, seed):
             assert apart == (p_value < 1 - level)
 
 
-@pytest.mark.parametrize("power", [0.6, 0.7, 1.4])
+@pytest.mark.parametrize("power", [0.55, 0.6, 1.4])
 @pytest.mark.parametrize("baseline", ["calibrated", "off"])
 def test_the_interval_at_the_p_value_s_level_ends_at_zero(power, baseline):
     """One method is nearly calibrated: the allowance differs on the two sides."""

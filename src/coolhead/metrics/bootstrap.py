@@ -13,7 +13,7 @@ from coolhead.metrics.intervals import Interval, check_count, check_level
 from coolhead.metrics.vectors import check_rows, correctness_and_confidence
 
 # A gap below this many standard errors may as well be none.
-UNCLEAR = 1.5
+UNCLEAR = 2.0
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def paired_bootstrap(
     takes the upward bias of ECE off. Where bins' gaps are within noise of zero it
     takes off too little: the bias of |gap| is then larger than resampling shows. The
     noise allowance moves the limits outward by what would be missing if the bins
-    with a gap under 1.5 standard errors were perfectly calibrated: a method's own
+    with a gap under two standard errors were perfectly calibrated: a method's own
     ECE may be lower by that much, a difference lower by the method's and higher by
     the baseline's. For clearly miscalibrated methods it is zero.
 

@@ -32,8 +32,8 @@ def expected_calibration_error(
 
     Examples
     --------
-    >>> expected_calibration_error([1, 1, 0, 1], [0.9, 0.9, 0.6, 0.6])
-    0.1
+    >>> expected_calibration_error([1, 1, 0, 1], [0.875, 0.875, 0.625, 0.625])
+    0.125
     """
     correct, confidence = correctness_and_confidence(labels, probabilities)
     sums = gap_sums(correct, confidence, n_bins, binning)
