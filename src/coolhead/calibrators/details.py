@@ -11,14 +11,14 @@ class PredictionDetails(NamedTuple):
     Attributes
     ----------
     probabilities : (n, k) calibrated.
-    temperature : (n,)
+    temperature : (n,); None for methods that change the scores otherwise.
     cluster : (n,) nearest cluster of the calibration features; None without clusters.
     covered : (n,) True within the radius that holds 99 % of that cluster's members;
         False says that nothing like this row was calibrated. None without clusters.
     """
 
     probabilities: np.ndarray
-    temperature: np.ndarray
+    temperature: np.ndarray | None
     cluster: np.ndarray | None
     covered: np.ndarray | None
 

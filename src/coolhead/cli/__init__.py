@@ -51,10 +51,12 @@ def main() -> None:
         _stop("not enough memory", 1)
     except Exception as error:
         # Mistakes of usage come from the parser of the command line, with their code.
-        usage = hasattr(error, "format_message")
-        if not usage and not isinstance(error, ValueError | OSError | ImportError):
+        explain = getattr(error, "format_message", None)
+        if explain is None and not isinstance(
+            error, ValueError | OSError | ImportError
+        ):
             raise
-        text = error.format_message() if usage else str(error)
+        text = str(error) if explain is None else explain()
         _stop(text, getattr(error, "exit_code", 1))
     else:
         raise SystemExit(code if isinstance(code, int) else 0)

@@ -1,0 +1,106 @@
+"""Apply a saved calibrator to a file of predictions of any size."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from coolhead.cli.terminal import InputOption, JsonOption
+
+CalibratorArgument = Annotated[Path, typer.Argument(help="File written by fit.")]
+
+
+def apply(
+    calibrator: CalibratorArgument,
+    predictions: Annotated[
+        Path, typer.Argument(help="Predictions: npz, npy, Parquet, CSV, ...")
+    ],
+    out: Annotated[
+        Path, typer.Option(help="Table .parquet, .arrow, .csv; or array .npy.")
+    ],
+    scores: InputOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write calibrated probabilities, block by block, in constant memory."""
+    from coolhead.cli.terminal import (
+        plain_warnings,
+        print_json,
+        print_pairs,
+        progress_bar,
+    )
+    from coolhead.persist import load_calibrator, read_header
+    from coolhead.predictions import open_predictions
+    from coolhead.predictions.applying import apply_calibrator
+    from coolhead.predictions.writing import check_output
+
+    check_output(out)
+    fitted = load_calibrator(calibrator)
+    metadata = read_header(calibrator)["metadata"]
+    opened = open_predictions(predictions)
+    check_class_names(metadata, opened)
+    monitor = build_monitor(metadata)
+    with (
+        plain_warnings(),
+        progress_bar("apply", opened.n_rows, hidden=as_json) as advance,
+    ):
+        n_rows = apply_calibrator(
+            fitted,
+            opened,
+            out,
+            input=wanted_input(scores, metadata, opened),
+            monitor=monitor,
+            progress=advance,
+        )
+    summary = {"out": str(out), "n_rows": n_rows, **watched(monitor)}
+    if as_json:
+        print_json(summary)
+        return
+    told = {name: value for name, value in summary.items() if value is not None}
+    signal = told.pop("drift", None)
+    if signal is not None:
+        told["drift"] = signal
+    print_pairs({key: _shown(value) for key, value in told.items()})
+
+
+def build_monitor(metadata: dict[str, Any]) -> Any:
+    """A monitor that expects what the left-out calibration domains showed."""
+    from coolhead.monitor import DriftMonitor
+
+    shares = metadata.get("left_out_shares") or {}
+    return DriftMonitor(max(shares.values())) if shares else DriftMonitor()
+
+
+def watched(monitor: Any) -> dict[str, Any]:
+    """What the monitor saw while the file went past."""
+    signal = monitor.check()
+    covered = signal.n_rows > 0
+    return {
+        "mean_confidence": monitor.mean_confidence,
+        "ece": monitor.expected_calibration_error,
+        "share_outside": signal.share_outside if covered else None,
+        "alarm": signal.alarm if covered else None,
+        "drift": str(signal) if covered else None,
+    }
+
+
+def wanted_input(scores: Any, metadata: dict[str, Any], opened: Any) -> str:
+    """What was said; else as in fit; else the kind the file's names tell."""
+    if scores is not None:
+        return str(scores)
+    usual = metadata.get("input", "logits")
+    other = "probabilities" if usual == "logits" else "logits"
+    return other if other in opened.widths and usual not in opened.widths else usual
+
+
+def check_class_names(metadata: dict[str, Any], opened: Any) -> None:
+    """Refuse a file whose classes are named in another order than in fit."""
+    fitted, found = metadata.get("class_names"), opened.class_names
+    if fitted and found and list(fitted) != list(found):
+        raise ValueError(
+            f"{opened.path} has the classes {', '.join(found[:5])}, ...; wanted those "
+            f"of fit in the same order: {', '.join(fitted[:5])}, ..."
+        )
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

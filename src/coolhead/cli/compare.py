@@ -1,0 +1,82 @@
+"""Compare methods on saved predictions by leaving out one domain at a time."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from coolhead.cli.methods import ClustersOption, SeedOption
+from coolhead.cli.terminal import InputOption, JsonOption, Scores
+
+
+def compare(
+    predictions: Annotated[Path, typer.Argument(help="Labelled predictions.")],
+    methods: Annotated[
+        str | None, typer.Option(help="Methods to compare, as in set-level,ensemble.")
+    ] = None,
+    domains: Annotated[
+        str | None, typer.Option(help="Domains to use, as in a,b,c.")
+    ] = None,
+    scores: InputOption = Scores.LOGITS,
+    clusters: ClustersOption = 8,
+    draws: Annotated[int, typer.Option(min=10, help="Bootstrap resamples.")] = 1000,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Leave out each domain in turn: which method would have served it best?"""
+    from coolhead.cli.fit import split_names
+    from coolhead.cli.methods import build_method
+    from coolhead.cli.terminal import plain_warnings, print_json
+    from coolhead.leave_one_out import compare_methods, mean_scores
+    from coolhead.predictions import load_predictions
+
+    built = {
+        name: build_method(name, clusters, seed)
+        for name in split_names(methods) or default_methods()
+    }
+    with plain_warnings():
+        rows = load_predictions(
+            predictions, input=str(scores or "logits"), domains=split_names(domains)
+        )
+        if methods is None and rows.features is None:
+            built = {n: m for n, m in built.items() if not _needs_features(m)}
+        found = compare_methods(rows, built, n_draws=draws, random_state=seed)
+    means = mean_scores(found)
+    if as_json:
+        best = {score.domain: score.method for score in found if score.best}
+        print_json({"scores": found, "best": best, "mean_ece": means})
+        return
+    _print_scores(found, means)
+
+
+def default_methods() -> list[str]:
+    """The quick methods that need nothing but calibration domains."""
+    from coolhead.cli.methods import FIRST, method_names
+
+    return [name for name in method_names() if name in FIRST]
+
+
+def _needs_features(method: Any) -> bool:
+    return getattr(method, "uses_features", False)
+
+
+def _print_scores(found: list[Any], means: dict[str, float]) -> None:
+    from coolhead.cli.terminal import in_percent, print_table
+
+    names = list(dict.fromkeys(score.domain for score in found))
+    cells = {(score.method, score.domain): score for score in found}
+    rows = [
+        (
+            method,
+            *(
+                in_percent(cells[method, name].ece)
+                + ("*" if cells[method, name].tied else " ")
+                for name in names
+            ),
+            f"{100 * mean:.1f}",
+        )
+        for method, mean in means.items()
+    ]
+    title = "ECE in % of each domain, fitted on the others [95 % interval]"
+    print_table(("left out:", *names, "mean"), rows, title)
+    print("* lowest of its column, or not distinguishable from the lowest")

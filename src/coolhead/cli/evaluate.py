@@ -1,0 +1,87 @@
+"""Evaluate a saved calibrator on labelled predictions, domain by domain."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from coolhead.cli.apply import CalibratorArgument
+from coolhead.cli.terminal import InputOption, JsonOption
+
+
+def evaluate(
+    calibrator: CalibratorArgument,
+    predictions: Annotated[Path, typer.Argument(help="Labelled predictions.")],
+    report: Annotated[
+        Path | None, typer.Option(help="Write a report too, one HTML file.")
+    ] = None,
+    scores: InputOption = None,
+    draws: Annotated[int, typer.Option(min=10, help="Bootstrap resamples.")] = 1000,
+    as_json: JsonOption = False,
+) -> None:
+    """Print calibration error and likelihood of every domain, with intervals."""
+    from coolhead.cli.apply import check_class_names, wanted_input
+    from coolhead.cli.terminal import plain_warnings, print_json
+    from coolhead.evaluation import evaluate_domains
+    from coolhead.persist import load_calibrator, read_header
+    from coolhead.predictions import load_predictions, open_predictions
+    from coolhead.predictions.applying import check_columns
+
+    fitted = load_calibrator(calibrator)
+    metadata = read_header(calibrator)["metadata"]
+    opened = open_predictions(predictions)
+    check_class_names(metadata, opened)
+    check_columns(fitted, opened)
+    with plain_warnings():
+        kind = wanted_input(scores, metadata, opened)
+        rows = load_predictions(predictions, input=kind)
+        lines = evaluate_domains(
+            fitted, rows, fitted_on=metadata.get("domains"), n_draws=draws
+        )
+        if report is not None:
+            write_report(report, fitted, rows, lines, metadata)
+    if as_json:
+        print_json(
+            {"domains": lines, "report": None if report is None else str(report)}
+        )
+        return
+    _print_lines(lines)
+    if report is not None:
+        print(f"report: {report}")
+
+
+def write_report(
+    path: Path, calibrator: Any, rows: Any, lines: Any, metadata: dict[str, Any]
+) -> None:
+    """One HTML file with the table and the reliability of every domain."""
+    from coolhead.report import write_evaluation_report
+
+    write_evaluation_report(path, calibrator, rows, lines, metadata)
+
+
+def _print_lines(lines: list[Any]) -> None:
+    from coolhead.cli.terminal import in_percent, print_table
+
+    columns = ("domain", "rows", "accuracy %", "ECE before %", "ECE after %")
+    columns += ("change", "noise", "NLL before", "NLL after", "fitted on")
+    print_table(
+        columns,
+        [
+            (
+                line.domain,
+                str(line.n_rows),
+                f"{100 * line.accuracy:.1f}",
+                in_percent(line.ece_before),
+                in_percent(line.ece_after),
+                in_percent(line.ece_change),
+                f"{100 * line.ece_noise:.1f}",
+                f"{line.nll_before:.3f}",
+                f"{line.nll_after:.3f}",
+                {True: "yes", False: "no", None: ""}[line.seen],
+            )
+            for line in lines
+        ],
+    )
+    worse = [line.domain for line in lines if line.ece_change.low > 0]
+    if worse:
+        print(f"calibration makes the ECE worse in: {', '.join(worse)}")

@@ -1,0 +1,121 @@
+"""Fit a calibrator on saved predictions."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from coolhead.cli.methods import ClustersOption, MethodOption, SeedOption
+from coolhead.cli.terminal import InputOption, JsonOption, Scores
+
+if TYPE_CHECKING:
+    from coolhead.archive import DomainArchive
+
+
+def fit(
+    predictions: Annotated[
+        Path, typer.Argument(help="Labelled predictions: npz, Parquet, CSV, ...")
+    ],
+    out: Annotated[Path, typer.Option(help="File for the calibrator, .skops.")],
+    method: MethodOption = "ensemble",
+    calibrate_on: Annotated[
+        str | None,
+        typer.Option(help="Domains to use, as in a,b; all labelled ones by default."),
+    ] = None,
+    scores: InputOption = Scores.LOGITS,
+    clusters: ClustersOption = 8,
+    seed: SeedOption = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Fit a calibrator on labelled predictions of one or more domains."""
+    from coolhead.cli.methods import build_method
+    from coolhead.cli.terminal import plain_warnings, print_json, print_pairs
+    from coolhead.persist import save_calibrator
+    from coolhead.predictions import load_predictions
+
+    calibrator = build_method(method, clusters, seed)
+    kind = str(scores or Scores.LOGITS)
+    with plain_warnings():
+        rows = load_predictions(
+            predictions, input=kind, domains=split_names(calibrate_on)
+        )
+        calibrator.fit(
+            rows.logits, rows.labels, features=rows.features, sample_domain=rows.domains
+        )
+        named: dict[str, Any] = {
+            "method": method,
+            "input": kind,
+            "file": predictions.name,
+        }
+        metadata = named | _about(calibrator, rows)
+        save_calibrator(calibrator, out, metadata=metadata)
+    summary = {"out": str(out), "bytes": out.stat().st_size}
+    summary |= {**metadata, **_outcome(calibrator)}
+    if as_json:
+        print_json(summary)
+        return
+    domains = ", ".join(f"{name} ({n})" for name, n in metadata["domains"].items())
+    print_pairs(
+        {
+            "method": f"{method} ({type(calibrator).__name__})",
+            "fitted on": f"{metadata['n_rows']} rows of {domains}",
+            **{name: _shown(value) for name, value in _outcome(calibrator).items()},
+            "written to": f"{out} ({summary['bytes'] / 1000:.0f} kB)",
+        }
+    )
+
+
+def split_names(text: str | None) -> list[str] | None:
+    """The names in 'a,b', or None."""
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise typer.BadParameter(f"{text!r} names no domain; wanted names as in a,b")
+    return names
+
+
+def _about(calibrator: Any, rows: "DomainArchive") -> dict[str, Any]:
+    """What the calibrator was fitted on, for the header of its file."""
+    from datetime import UTC, datetime
+
+    from coolhead.calibrators.details import find_clusters
+    from coolhead.monitor import left_out_shares
+
+    about = {
+        "domains": rows.domain_sizes(),
+        "n_rows": len(rows),
+        "class_names": rows.class_names,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    clusters = find_clusters(calibrator)
+    if clusters is not None and rows.features is not None:
+        # What a domain shows that was not fitted on: the monitor's expectation.
+        about["left_out_shares"] = left_out_shares(
+            rows.features,
+            rows.domains,
+            n_clusters=len(clusters.centers),
+            scaling=clusters.scaling,
+        )
+    return about
+
+
+def _outcome(calibrator: Any) -> dict[str, Any]:
+    """Temperature and status, as far as the method has them."""
+    import numpy as np
+
+    outcome = {}
+    if hasattr(calibrator, "temperature_"):
+        outcome["temperature"] = calibrator.temperature_
+    if hasattr(calibrator, "status_"):
+        status = np.atleast_1d(calibrator.status_)
+        outcome["status"] = [str(text) for text in status]
+    if hasattr(calibrator, "n_fallbacks_"):
+        outcome["fallbacks"] = calibrator.n_fallbacks_
+    return outcome
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return "; ".join(dict.fromkeys(value))
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

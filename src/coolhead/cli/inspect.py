@@ -1,0 +1,102 @@
+"""Show what is inside a saved calibrator."""
+
+from typing import Any
+
+from coolhead.cli.apply import CalibratorArgument
+from coolhead.cli.terminal import JsonOption
+
+
+def inspect(calibrator: CalibratorArgument, as_json: JsonOption = False) -> None:
+    """Show temperatures, clusters, statuses and what a calibrator was fitted on."""
+    from coolhead.cli.terminal import print_json, print_pairs
+    from coolhead.persist import load_calibrator, read_header
+
+    fitted = load_calibrator(calibrator)
+    header = read_header(calibrator)
+    content = {"file": str(calibrator), "bytes": calibrator.stat().st_size}
+    content |= {key: header.get(key) for key in ("format_version", "coolhead_version")}
+    content |= {"metadata": header["metadata"], "calibrator": describe(fitted)}
+    if as_json:
+        print_json(content)
+        return
+    metadata = content["metadata"]
+    print_pairs(
+        {
+            "file": f"{calibrator} ({content['bytes'] / 1000:.0f} kB, format "
+            f"{content['format_version']}, coolhead {content['coolhead_version']})",
+            "fitted on": metadata.pop("file", "unknown"),
+            **{key: _shown(value) for key, value in metadata.items() if value},
+        }
+    )
+    _print_description(content["calibrator"])
+
+
+def describe(fitted: Any) -> dict[str, Any]:
+    """Class, parameters, temperatures, statuses and clusters of a calibrator."""
+    found: dict[str, Any] = {
+        "class": type(fitted).__name__,
+        "parameters": {
+            name: value
+            for name, value in fitted.get_params(deep=False).items()
+            if isinstance(value, str | int | float | None)
+        },
+        "n_classes": fitted.n_classes_,
+        "n_features": getattr(fitted, "n_features_", None),
+    }
+    for name in ("temperature_", "status_", "n_fallbacks_"):
+        if hasattr(fitted, name):
+            found[name.rstrip("_")] = getattr(fitted, name)
+    if hasattr(fitted, "cluster_temperatures_"):
+        found["clusters"] = {
+            "temperature": fitted.cluster_temperatures_,
+            "radius": fitted.clusters_.radii,
+            "status": fitted.status_,
+        }
+    if hasattr(fitted, "domain_temperatures_"):
+        found["domain_temperatures"] = {
+            str(name): float(value)
+            for name, value in zip(
+                fitted.domains_, fitted.domain_temperatures_, strict=True
+            )
+        }
+    members = getattr(fitted, "members_", None) or ()
+    chosen = getattr(fitted, "calibrator_", None)
+    found["members"] = [
+        describe(member)
+        for member in (*members, chosen)
+        if hasattr(member, "n_classes_")
+    ]
+    return found
+
+
+def _print_description(found: dict[str, Any], indent: str = "") -> None:
+    from coolhead.cli.terminal import print_table
+
+    print(f"\n{indent}{found['class']}")
+    for name in ("parameters", "temperature", "n_classes", "n_features"):
+        if found.get(name) is not None:
+            print(f"{indent}  {name}: {_shown(found[name])}")
+    for name in ("status", "n_fallbacks", "domain_temperatures"):
+        if name in found and (name != "status" or "clusters" not in found):
+            print(f"{indent}  {name}: {_shown(found[name])}")
+    if "clusters" in found:
+        columns = zip(*found["clusters"].values(), strict=True)
+        rows = [
+            (str(number), f"{t:.4g}", f"{radius:.4g}", str(status))
+            for number, (t, radius, status) in enumerate(columns)
+        ]
+        print_table(("cluster", "temperature", "radius", "status"), rows)
+    for member in found["members"]:
+        _print_description(member, indent + "  ")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_shown(item)}" for key, item in value.items())
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return "; ".join(_shown(item) for item in value)
+    return str(value)

@@ -1,0 +1,73 @@
+"""Names of the methods that can be fitted on labelled predictions alone."""
+
+from typing import Annotated, Any
+
+import typer
+
+# Every method that needs neither the target's data nor its labels.
+FIRST = ("set-level", "nearest-cluster", "regression", "ensemble", "md-ts")
+
+
+def method_names() -> list[str]:
+    """Methods fitted on calibration domains and nothing else, the paper's first."""
+    from coolhead.experiment.methods import METHODS
+
+    fit_only = [
+        name
+        for name, method in METHODS.items()
+        if method.rows == ("calibration",) and method.place and _is_blind(method)
+    ]
+    return sorted(fit_only, key=lambda name: (name not in FIRST, fit_only.index(name)))
+
+
+def build_method(name: str, n_clusters: int, random_state: int) -> Any:
+    """A calibrator that is not fitted yet."""
+    from coolhead.experiment.methods import METHODS
+
+    check_method(name)
+    return METHODS[name].build(n_clusters=n_clusters, random_state=random_state)
+
+
+def check_method(name: str) -> str:
+    """Refuse an unknown name as a mistake of usage."""
+    from difflib import get_close_matches
+
+    known = method_names()
+    if name not in known:
+        close = get_close_matches(name, known, n=1)
+        hint = f"did you mean {close[0]}? " if close else ""
+        raise typer.BadParameter(
+            f"{name!r} is no method; {hint}known: {', '.join(known)}",
+            param_hint="--method",
+        )
+    return name
+
+
+def _is_blind(method: Any) -> bool:
+    """True unless `fit` names data of the target."""
+    import inspect
+    from importlib import import_module
+
+    module, name = method.place.split(":")
+    maker = getattr(import_module(module), name)
+    return not any(
+        argument.startswith("target_")
+        for argument in inspect.signature(maker.fit).parameters
+    )
+
+
+def _complete_method(incomplete: str) -> list[str]:
+    return [name for name in method_names() if name.startswith(incomplete)]
+
+
+MethodOption = Annotated[
+    str,
+    typer.Option(
+        help="Name of the method, such as ensemble, set-level or auto.",
+        autocompletion=_complete_method,
+    ),
+]
+ClustersOption = Annotated[
+    int, typer.Option(min=1, help="Clusters, for the methods that use them.")
+]
+SeedOption = Annotated[int, typer.Option(min=0, help="Seed of all random draws.")]

@@ -1,0 +1,103 @@
+"""What the commands share: JSON, tables, warnings in one line, a progress bar."""
+
+import json
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from enum import StrEnum
+from typing import Annotated, Any
+
+import typer
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+class Scores(StrEnum):
+    """What the file of predictions holds."""
+
+    LOGITS = "logits"
+    PROBABILITIES = "probabilities"
+
+
+InputOption = Annotated[
+    Scores | None, typer.Option("--input", help="What the scores in the file are.")
+]
+
+
+def print_json(content: Any) -> None:
+    """One JSON document; NaN and infinity, which JSON lacks, become null."""
+    print(json.dumps(_plain(content), ensure_ascii=False, allow_nan=False))
+
+
+def _plain(value: Any) -> Any:
+    """Named tuples, arrays and numbers of NumPy as JSON values."""
+    if hasattr(value, "_asdict"):
+        return _plain(value._asdict())
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: _plain(getattr(value, name)) for name in value.__match_args__}
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, float) and not abs(value) < float("inf"):
+        return None
+    return value
+
+
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None
+) -> None:
+    """A table with right-aligned columns after the first."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    for number, name in enumerate(columns):
+        table.add_column(name, justify="right" if number else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    # A pipe or a file gets whole lines, however long.
+    wide = None if sys.stdout.isatty() else 10_000
+    Console(width=wide, markup=False, highlight=False).print(table)
+
+
+def print_pairs(pairs: dict[str, Any]) -> None:
+    """Names and values, one per line."""
+    width = max(len(name) for name in pairs)
+    for name, value in pairs.items():
+        print(f"{name:<{width}}  {value}")
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Warnings become one line each on standard error, without source code."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("default")
+        yield
+    for text in dict.fromkeys(" ".join(str(w.message).split()) for w in caught):
+        print(f"coolhead: warning: {text}", file=sys.stderr)
+
+
+@contextmanager
+def progress_bar(
+    name: str, total: int | None, *, hidden: bool
+) -> Iterator[Callable[[int], None]]:
+    """A bar of rows on standard error, where that is a terminal."""
+    from rich.console import Console
+    from rich.progress import Progress
+
+    console = Console(stderr=True)
+    hidden = hidden or not console.is_terminal
+    with Progress(console=console, disable=hidden) as bars:
+        task = bars.add_task(name, total=total)
+        yield lambda rows: bars.advance(task, rows)
+
+
+def in_percent(interval: Any) -> str:
+    """An interval of ECE as '5.1 [4.0, 6.3]', in percent."""
+    low, high = 100 * interval.low, 100 * interval.high
+    return f"{100 * interval.estimate:.1f} [{low:.1f}, {high:.1f}]"

@@ -1,0 +1,120 @@
+"""How well a calibrator serves each domain of labelled predictions."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coolhead.archive import DomainArchive
+from coolhead.metrics.bootstrap import paired_bootstrap
+from coolhead.metrics.intervals import Interval
+from coolhead.metrics.null_level import expected_calibration_error_null
+from coolhead.numerics import softmax
+
+
+class DomainScores(NamedTuple):
+    """One line of an evaluation.
+
+    Attributes
+    ----------
+    domain : name, or "all" for all rows together.
+    n_rows, accuracy : of the domain; the accuracy after calibration.
+    ece_before, ece_after : expected calibration error with 95 % interval.
+    ece_change : after minus before, of the same resamples; below zero is better.
+    ece_noise : ECE a perfectly calibrated model would show on as many rows.
+    nll_before, nll_after : mean negative log-likelihood.
+    confidence : mean confidence after calibration.
+    seen : True if the calibrator was fitted on this domain, None if not known.
+    """
+
+    domain: str
+    n_rows: int
+    accuracy: float
+    confidence: float
+    ece_before: Interval
+    ece_after: Interval
+    ece_change: Interval
+    ece_noise: float
+    nll_before: float
+    nll_after: float
+    seen: bool | None
+
+
+def evaluate_domains(
+    calibrator: Any,
+    archive: DomainArchive,
+    *,
+    fitted_on: Any = None,
+    n_draws: int = 1000,
+    random_state: int = 0,
+) -> list[DomainScores]:
+    """Scores of every domain, and of all together where there are several.
+
+    Parameters
+    ----------
+    calibrator : fitted.
+    archive : labelled predictions.
+    fitted_on : names of the domains the calibrator has seen, if known.
+    n_draws, random_state : of the bootstrap.
+    """
+    if archive.logits is None or archive.labels is None:
+        raise ValueError("the archive has no logits or no labels; wanted both")
+    names = [name for name, n in archive.domain_sizes().items() if n]
+    lines = []
+    for name in names:
+        part = archive.select(name) if len(names) > 1 else archive
+        seen = None if fitted_on is None else name in set(fitted_on)
+        lines.append(_score(calibrator, part, name, seen, n_draws, random_state))
+    if len(names) > 1:
+        lines.append(_score(calibrator, archive, "all", None, n_draws, random_state))
+    return lines
+
+
+def _score(
+    calibrator: Any,
+    archive: DomainArchive,
+    name: str,
+    seen: bool | None,
+    n_draws: int,
+    random_state: int,
+) -> DomainScores:
+    logits, labels = np.asarray(archive.logits), np.asarray(archive.labels)
+    before, guessed = softmax.confidence(logits, 1.0)
+    after, predicted, nll_after = _calibrated(calibrator, archive)
+    right = {"before": guessed == labels, "after": predicted == labels}
+    confidences = {"before": before, "after": after}
+    found = paired_bootstrap(
+        right,
+        confidences,
+        baseline="before",
+        n_draws=n_draws,
+        random_state=random_state,
+    )
+    return DomainScores(
+        domain=name,
+        n_rows=len(labels),
+        accuracy=float(right["after"].mean()),
+        confidence=float(np.mean(after, dtype=np.float64)),
+        ece_before=found.estimates["before"],
+        ece_after=found.estimates["after"],
+        ece_change=found.differences["after"],
+        ece_noise=float(expected_calibration_error_null(after)),
+        nll_before=float(softmax.log_loss_rows(logits, labels, 1.0).mean()),
+        nll_after=nll_after,
+        seen=seen,
+    )
+
+
+def _calibrated(
+    calibrator: Any, archive: DomainArchive
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Confidence, predicted class and mean loss after calibration."""
+    logits, labels = np.asarray(archive.logits), np.asarray(archive.labels)
+    confidence, predicted = calibrator.confidence(logits, archive.features)
+    if hasattr(calibrator, "temperature"):
+        temperature = calibrator.temperature(logits, archive.features)
+        losses = softmax.log_loss_rows(logits, labels, temperature)
+        return confidence, predicted, float(losses.mean())
+    probabilities = calibrator.predict_proba(logits, archive.features)
+    own = probabilities[np.arange(len(labels)), labels].astype(np.float64)
+    losses = -np.log(np.maximum(own, np.finfo(np.float64).tiny))
+    return confidence, predicted, float(losses.mean())

@@ -1,0 +1,99 @@
+"""A calibrator applied to a file of predictions, from block to block."""
+
+import os
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from coolhead.calibrators.details import PredictionDetails
+from coolhead.monitor import DriftMonitor
+from coolhead.predictions.blocks import Block, stream_blocks
+from coolhead.predictions.opened import OpenedFile
+from coolhead.predictions.writing import Written, check_output, write_blocks
+
+
+def apply_calibrator(
+    calibrator: Any,
+    opened: OpenedFile,
+    out: str | os.PathLike,
+    *,
+    input: str = "logits",
+    monitor: DriftMonitor | None = None,
+    progress: Callable[[int], None] | None = None,
+    n_rows: int | None = None,
+) -> int:
+    """Write the calibrated probabilities of a file in constant memory.
+
+    Parameters
+    ----------
+    calibrator : fitted.
+    opened : by `open_predictions`.
+    out : a .parquet, .arrow or .csv table, or .npy for the probabilities alone.
+    input : "logits" or "probabilities".
+    monitor : counts every block, labels included where the file has them.
+    progress : called with the number of rows of every block that is done.
+    n_rows : rows per block.
+
+    Returns
+    -------
+    Number of rows written.
+    """
+    check_output(out)
+    check_columns(calibrator, opened)
+    done = 0
+
+    def blocks() -> Iterator[Written]:
+        nonlocal done
+        for block in stream_blocks(opened, scores=input, n_rows=n_rows):
+            details = details_of(calibrator, block, opened)
+            if monitor is not None:
+                monitor.update(details, block.labels)
+            yield _written(details, block)
+            done += len(block)
+            if progress is not None:
+                progress(len(block))
+
+    write_blocks(blocks(), out, opened.class_names)
+    return done
+
+
+def check_columns(calibrator: Any, opened: OpenedFile) -> None:
+    """Refuse a file that lacks what the calibrator needs, before it is read."""
+    if not getattr(calibrator, "uses_features", False):
+        return
+    found = opened.widths.get("features")
+    if found is None:
+        raise ValueError(
+            f"{opened.path} has no features, which this {type(calibrator).__name__} "
+            f"needs (columns found: {', '.join(opened.widths)})"
+        )
+    if calibrator.n_features_ is not None and found != calibrator.n_features_:
+        raise ValueError(
+            f"{opened.path} has {found} features per row; wanted "
+            f"{calibrator.n_features_}, as in fit"
+        )
+
+
+def details_of(calibrator: Any, block: Block, opened: OpenedFile) -> PredictionDetails:
+    """Details of a block; methods that are no temperature give probabilities only."""
+    try:
+        if hasattr(calibrator, "details"):
+            return calibrator.details(block.logits, block.features)
+        probabilities = calibrator.predict_proba(block.logits, block.features)
+    except ValueError as error:
+        raise ValueError(f"{opened.path}: {error}") from error
+    return PredictionDetails(probabilities, None, None, None)
+
+
+def _written(details: PredictionDetails, block: Block) -> Written:
+    columns: dict[str, np.ndarray | None] = {
+        "predicted": details.probabilities.argmax(axis=1),
+        "confidence": details.probabilities.max(axis=1),
+        "temperature": details.temperature,
+        "covered": details.covered,
+        "label": block.labels,
+        "domain": block.domains,
+    }
+    kept = {name: array for name, array in columns.items() if array is not None}
+    return Written(details.probabilities, kept)
