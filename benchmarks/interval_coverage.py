@@ -4,7 +4,7 @@ Two calibrations of one simulated classifier are compared on a fresh sample, aga
 again. The truth is their 15-bin ECE on two million rows. Prints Markdown; `--json FILE`
 also writes the numbers.
 
-    python benchmarks/coverage.py
+    python benchmarks/interval_coverage.py
 """
 
 import argparse
