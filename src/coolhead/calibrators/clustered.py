@@ -31,21 +31,35 @@ def fit_cluster_temperatures(
 
     shrinkage : tau >= 0 of the penalty (tau / n_j) (log T_j - log T_set)² / 2.
     """
-    if shrinkage < 0:
-        raise ValueError(f"shrinkage is {shrinkage}; wanted a number >= 0")
+    whole = set_level(data, data.weights)
     count = len(partition.clusters.centers)
     sizes = np.bincount(partition.assignment, minlength=count)
-    whole = set_level(data, data.weights)
-    common = float(whole.temperature[0])
-    pull = Pull(shrinkage / sizes, -np.log(common)) if shrinkage > 0 else None
+    pull = pull_to(whole, sizes, shrinkage)
     solved = solve_temperatures(
         data.rows, partition.assignment, data.weights, count, pull
     )
-    small = (sizes < min_cluster_size) & (sizes < len(data.labels))
+    return with_fallback(partition, whole, solved, min_cluster_size)
+
+
+def pull_to(whole: Solution, sizes: np.ndarray, shrinkage: float) -> Pull | None:
+    """The penalty that draws clusters of these sizes to the set-level temperature."""
+    if shrinkage < 0:
+        raise ValueError(f"shrinkage is {shrinkage}; wanted a number >= 0")
+    if shrinkage == 0:
+        return None
+    return Pull(shrinkage / sizes, -np.log(float(whole.temperature[0])))
+
+
+def with_fallback(
+    partition: Partition, whole: Solution, solved: Solution, min_cluster_size: int
+) -> ClusterTemperatures:
+    """The set-level temperature for clusters that are small or have no minimum."""
+    sizes, n_rows = solved.n_samples, whole.n_samples[0]
+    small = (sizes < min_cluster_size) & (sizes < n_rows)
     status = np.where(small, str(Status.TOO_FEW_SAMPLES), solved.status)
     # One cluster that holds every row is the set itself: nothing to fall back to.
-    fallback = (status != Status.CONVERGED) & (sizes < len(data.labels))
-    temperatures = np.where(fallback, common, solved.temperature)
+    fallback = (status != Status.CONVERGED) & (sizes < n_rows)
+    temperatures = np.where(fallback, whole.temperature[0], solved.temperature)
     return ClusterTemperatures(partition, whole, temperatures, status, fallback)
 
 

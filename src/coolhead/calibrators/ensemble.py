@@ -60,9 +60,9 @@ class TemperatureEnsemble(TemperatureCalibrator):
         """
         data = self._begin_fit(logits, labels, features, sample_domain, sample_weight)
         if self.members is None:
-            self.members_ = self._default_members(data, partition)
-        else:
-            self.members_ = [
+            return self._remember(self._default_members(data, partition))
+        return self._remember(
+            [
                 fresh(member).fit(
                     logits,
                     labels,
@@ -72,6 +72,10 @@ class TemperatureEnsemble(TemperatureCalibrator):
                 )
                 for member in self.members
             ]
+        )
+
+    def _remember(self, members: list[TemperatureCalibrator]) -> Self:
+        self.members_ = members
         inverses = [1 / member.temperature_ for member in self.members_]
         self.temperature_ = float(1 / np.mean(inverses))
         self.status_ = np.array([_joined(member.status_) for member in self.members_])
@@ -81,10 +85,7 @@ class TemperatureEnsemble(TemperatureCalibrator):
     def _default_members(
         self, data: Any, partition: Partition | None
     ) -> list[TemperatureCalibrator]:
-        nearest = NearestClusterTemperature(
-            self.n_clusters, random_state=self.random_state
-        )
-        line = RegressedTemperature(self.n_clusters, random_state=self.random_state)
+        nearest, line = self._cluster_members()
         fitted = clusters_of(nearest, data, partition)
         members = [
             TemperatureScaling()._remember(fitted.set_level),
@@ -96,6 +97,15 @@ class TemperatureEnsemble(TemperatureCalibrator):
             member.n_features_ = self.n_features_ if member.uses_features else None
         line.clipped_share_ = float(line.clipped(data.features).mean())
         return members
+
+    def _cluster_members(
+        self,
+    ) -> tuple[NearestClusterTemperature, RegressedTemperature]:
+        settings = {"random_state": self.random_state}
+        return (
+            NearestClusterTemperature(self.n_clusters, **settings),
+            RegressedTemperature(self.n_clusters, **settings),
+        )
 
     def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
         inverses = [1 / m._temperature(logits, features) for m in self.members_]

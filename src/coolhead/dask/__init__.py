@@ -1,0 +1,26 @@
+"""The same fit, prediction and evaluation where one machine is not enough.
+
+Everything takes Dask arrays or dataframes and runs on the user's own
+`dask.distributed.Client`, or on local threads where there is none.
+"""
+
+from coolhead.dask.evaluation import (
+    Evaluation,
+    evaluate,
+    expected_calibration_error,
+)
+from coolhead.dask.fitting import fit, take_sample
+from coolhead.dask.prediction import confidence, predict_proba, temperature
+from coolhead.dask.solving import fit_temperature
+
+__all__ = [
+    "Evaluation",
+    "confidence",
+    "evaluate",
+    "expected_calibration_error",
+    "fit",
+    "fit_temperature",
+    "predict_proba",
+    "take_sample",
+    "temperature",
+]

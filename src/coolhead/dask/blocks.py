@@ -1,0 +1,156 @@
+"""Row blocks of several Dask collections side by side; blocks never meet."""
+
+from collections.abc import Callable
+from math import isnan
+from typing import Any
+
+import dask
+import dask.array as da
+import numpy as np
+
+Table = dict[str, Any]
+"""Dask arrays by name, with the same row blocks; columns in one piece."""
+
+
+def align(logits: Any, **others: Any) -> Table:
+    """Arrays with the row blocks of `logits`; arguments that are None are left out.
+
+    Takes Dask arrays, Dask dataframes and series, and NumPy arrays beside them. Where
+    the lengths of the blocks are unknown, as in most dataframes, all arguments must
+    come in the same blocks.
+    """
+    table = {"logits": _as_array(logits, "logits")}
+    if table["logits"].ndim == 1:
+        # Scores of a binary classifier: the logits [0, s].
+        scores = table["logits"]
+        table["logits"] = da.stack([da.zeros_like(scores), scores], axis=1)
+        table["scores"] = da.zeros_like(scores, dtype=np.int8)
+    table["logits"] = table["logits"].rechunk({1: -1})
+    for name, values in others.items():
+        if values is not None:
+            array = _as_array(values, name, table["logits"].chunks[0])
+            table[name] = _same_blocks(name, array, table["logits"])
+    return table
+
+
+def per_block(
+    function: Callable[..., np.ndarray],
+    table: Table,
+    shape: tuple[int, ...] = (),
+    *,
+    dtype: Any = np.float64,
+    keep_rows: bool = False,
+    **settings: Any,
+) -> Any:
+    """``function(block: dict of arrays, **settings)`` on every block, lazily.
+
+    The result has one row per block, or with `keep_rows` as many as the block, of
+    this shape and dtype. Blocks without rows give zeros; for dtype object the
+    function sees them too.
+    """
+    inner = tuple(range(1, 1 + len(shape)))
+    arguments: list[Any] = []
+    for column, array in enumerate(table.values()):
+        own = tuple(100 * (column + 1) + axis for axis in range(1, array.ndim))
+        arguments += [array, (0, *own)]
+    return da.blockwise(
+        _on_block,
+        (0, *inner),
+        *arguments,
+        new_axes=dict(zip(inner, shape, strict=True)),
+        adjust_chunks=None if keep_rows else {0: lambda n: 1},
+        concatenate=False,
+        align_arrays=False,
+        dtype=dtype,
+        meta=np.empty((0,) * (1 + len(shape)), dtype),
+        function=function,
+        names=tuple(table),
+        empty=None if dtype is object else np.zeros((1 - keep_rows, *shape), dtype),
+        **settings,
+    )
+
+
+def whole(value: Any) -> Any:
+    """A large setting for `per_block`, sent to each worker once and not per block."""
+    return dask.delayed(value, traverse=False, pure=True)  # pyright: ignore
+
+
+def block_lengths(table: Table) -> np.ndarray:
+    """Number of rows of every block; read from one column where it is unknown."""
+    known = table["logits"].chunks[0]
+    if not any(isnan(n) for n in known):
+        return np.array(known, np.intp)
+    narrow = "labels" if "labels" in table else next(iter(table))
+    lengths = per_block(_length, {narrow: table[narrow]}, dtype=np.intp)
+    return np.asarray(lengths.compute())
+
+
+def one_per_block(values: np.ndarray) -> Any:
+    """A column for `per_block` that gives block i the row i of (blocks, width)."""
+    chunks: Any = (1, values.shape[1])
+    return da.from_array(values, chunks=chunks)
+
+
+def _length(block: dict[str, np.ndarray]) -> np.ndarray:
+    return np.array([len(values) for values in block.values()], np.intp)
+
+
+def _on_block(
+    *blocks: Any,
+    function: Callable,
+    names: tuple[str, ...],
+    empty: np.ndarray | None,
+    **settings: Any,
+) -> np.ndarray:
+    arrays = [np.asarray(_only(block)) for block in blocks]
+    if empty is not None and not len(arrays[0]):
+        return empty  # dataframes often have partitions without rows
+    return function(dict(zip(names, arrays, strict=True)), **settings)
+
+
+def _only(block: Any) -> Any:
+    """A block comes wrapped in one list for each axis that the result lacks."""
+    while isinstance(block, list):
+        (block,) = block
+    return block
+
+
+def _as_array(values: Any, name: str, rows: tuple = ()) -> Any:
+    if isinstance(values, da.Array):
+        array = values
+    elif hasattr(values, "to_dask_array"):
+        array = values.to_dask_array()
+    elif rows:
+        plain = np.asarray(values)
+        if any(isnan(n) for n in rows) or sum(rows) != len(plain):
+            raise ValueError(
+                f"{name} is a NumPy array of {len(plain)} rows, the logits have "
+                f"{sum(rows)}; wanted the same, or a Dask collection"
+            )
+        chunks: Any = (rows, *plain.shape[1:])
+        array = da.from_array(plain, chunks=chunks)
+    else:
+        raise TypeError(
+            f"{name} is a {type(values).__name__}; wanted a Dask array or dataframe"
+        )
+    if array.ndim > 2:
+        raise ValueError(f"{name} has {array.ndim} dimensions; wanted one or two")
+    return array
+
+
+def _same_blocks(name: str, array: Any, logits: Any) -> Any:
+    mine, wanted = array.chunks[0], logits.chunks[0]
+    columns = {1: -1} if array.ndim == 2 else {}
+    if any(isnan(n) for n in (*mine, *wanted)):
+        if len(mine) != len(wanted):
+            raise ValueError(
+                f"{name} comes in {len(mine)} blocks, the logits in {len(wanted)}, and "
+                "their lengths are unknown; wanted the same blocks"
+            )
+        return array.rechunk(columns) if columns else array
+    if sum(mine) != sum(wanted):
+        raise ValueError(
+            f"{name} has {sum(mine)} rows, the logits have {sum(wanted)}; wanted the "
+            "same"
+        )
+    return array.rechunk({0: wanted, **columns})

@@ -1,0 +1,224 @@
+"""Fit calibrators on Dask collections; what comes back is an ordinary calibrator."""
+
+from functools import singledispatch
+from typing import Any
+
+import numpy as np
+
+from coolhead.calibrators.base import fresh
+from coolhead.calibrators.clustered import (
+    ClusterTemperatures,
+    NearestClusterTemperature,
+    RegressedTemperature,
+    pull_to,
+    with_fallback,
+)
+from coolhead.calibrators.ensemble import TemperatureEnsemble
+from coolhead.calibrators.partition import Partition, partition_features
+from coolhead.calibrators.temperature import TemperatureScaling
+from coolhead.dask.blocks import (
+    Table,
+    align,
+    block_lengths,
+    one_per_block,
+    per_block,
+    whole,
+)
+from coolhead.dask.solving import name_codes, small_integer, solve_blocks
+from coolhead.numerics.groups import strided_rows
+from coolhead.numerics.inputs import check_features
+
+SAMPLE_ROWS = 50_000
+
+
+def fit(
+    calibrator: Any,
+    logits: Any,
+    labels: Any,
+    *,
+    features: Any = None,
+    sample_domain: Any = None,
+    sample_weight: Any = None,
+    sample_rows: int = SAMPLE_ROWS,
+) -> Any:
+    """Fit a calibrator in place on Dask arrays or dataframes, and return it.
+
+    Parameters
+    ----------
+    calibrator : `TemperatureScaling`, `NearestClusterTemperature`,
+        `RegressedTemperature`, or a `TemperatureEnsemble` of these.
+    logits, labels, features, sample_domain, sample_weight : as in its own `fit`, with
+        the rows in the same order.
+    sample_rows : k-means sees this many rows, evenly spaced; all rows, if there are no
+        more. Temperatures are fitted on all rows in any case.
+
+    Other calibrators are fitted in memory, on what `take_sample` returns.
+    """
+    table = align(
+        logits,
+        labels=labels,
+        features=features if calibrator.uses_features else None,
+        domains=sample_domain,
+        weights=sample_weight,
+    )
+    if calibrator.uses_features and "features" not in table:
+        raise ValueError("features is missing: this method uses features")
+    return _fit_table(calibrator, table, sample_rows)
+
+
+def take_sample(n_rows: int, *collections: Any) -> tuple[np.ndarray, ...]:
+    """About `n_rows` evenly spaced rows of each collection, as NumPy arrays.
+
+    All rows, if there are no more. The collections have the same rows in the same
+    order; the first one sets the blocks.
+    """
+    first, *others = collections
+    table = align(first, **{f"column {i}": c for i, c in enumerate(others, 1)})
+    return tuple(_sample(table, list(table), n_rows))
+
+
+@singledispatch
+def _fit_table(calibrator: Any, table: Table, sample_rows: int) -> Any:
+    raise TypeError(
+        f"{type(calibrator).__name__} cannot be fitted block by block; wanted "
+        "TemperatureScaling, NearestClusterTemperature, RegressedTemperature or "
+        "TemperatureEnsemble, or fit it in memory on coolhead.dask.take_sample(...)"
+    )
+
+
+@_fit_table.register
+def _(calibrator: TemperatureScaling, table: Table, sample_rows: int) -> Any:
+    if calibrator.domain_weights != "pooled":
+        table = _equal_domains(table, calibrator.domain_weights)
+    return _shaped(calibrator, table)._remember(solve_blocks(table))
+
+
+@_fit_table.register(NearestClusterTemperature)
+@_fit_table.register(RegressedTemperature)
+def _(calibrator: Any, table: Table, sample_rows: int) -> Any:
+    return _remember(calibrator, table, _fit_clusters(calibrator, table, sample_rows))
+
+
+@_fit_table.register
+def _(calibrator: TemperatureEnsemble, table: Table, sample_rows: int) -> Any:
+    _shaped(calibrator, table)
+    if calibrator.members is not None:
+        unfitted = [fresh(member) for member in calibrator.members]
+        members = [_fit_table(member, table, sample_rows) for member in unfitted]
+        return calibrator._remember(members)
+    nearest, line = calibrator._cluster_members()
+    fitted = _fit_clusters(nearest, table, sample_rows)
+    level = _shaped(TemperatureScaling(), table)._remember(fitted.set_level)
+    clustered = [_remember(member, table, fitted) for member in (nearest, line)]
+    return calibrator._remember([level, *clustered])
+
+
+def _fit_clusters(
+    calibrator: Any, table: Table, sample_rows: int
+) -> ClusterTemperatures:
+    """k-means on a sample; temperatures of the clusters from all rows."""
+    (sample,) = _sample(table, ["features"], sample_rows)
+    partition = partition_features(
+        check_features(sample, len(sample)),
+        calibrator.n_clusters,
+        n_init=calibrator.n_init,
+        max_iter=calibrator.max_iter,
+        random_state=calibrator.random_state,
+        scaling=calibrator.scaling,
+    )
+    count = len(partition.clusters.centers)
+    codes = per_block(
+        _nearest,
+        {"features": table["features"]},
+        dtype=small_integer(count),
+        keep_rows=True,
+        clusters=whole(partition.clusters),
+    )
+    # Features are wide and read once; their codes are one byte per row.
+    grouped = {**table, "codes": codes.persist()}
+    level = solve_blocks(table)
+    sizes = per_block(_sizes, {"codes": grouped["codes"]}, (count,), count=count)
+    pull = pull_to(level, sizes.sum(axis=0).compute(), calibrator.shrinkage)
+    solved = solve_blocks(grouped, count, pull)
+    # The rows of the sample are not the rows of the fit; nobody needs their clusters.
+    kept = Partition(partition.clusters, np.zeros(0, np.intp), partition.n_merged)
+    return with_fallback(kept, level, solved, calibrator.min_cluster_size)
+
+
+def _remember(calibrator: Any, table: Table, fitted: ClusterTemperatures) -> Any:
+    _shaped(calibrator, table)._remember(fitted)
+    if isinstance(calibrator, RegressedTemperature):
+        features = {"features": table["features"]}
+        counts = per_block(_clipped, features, (2,), line=whole(calibrator))
+        n_clipped, n_rows = counts.sum(axis=0).compute()
+        calibrator.clipped_share_ = float(n_clipped / n_rows)
+    return calibrator
+
+
+def _shaped(calibrator: Any, table: Table) -> Any:
+    """Note the shapes that a prediction is checked against."""
+    calibrator.n_classes_ = calibrator.n_features_in_ = table["logits"].shape[1]
+    uses = calibrator.uses_features
+    calibrator.n_features_ = table["features"].shape[1] if uses else None
+    return calibrator
+
+
+def _equal_domains(table: Table, domain_weights: str) -> Table:
+    """Weights under which every domain counts the same."""
+    if domain_weights != "equal":
+        raise ValueError(
+            f"domain_weights is {domain_weights!r}; wanted 'pooled' or 'equal'"
+        )
+    if "domains" not in table:
+        raise ValueError("sample_domain is missing: domain_weights='equal' needs it")
+    names, codes = name_codes(table["domains"])
+    columns = {"codes": codes}
+    if "weights" in table:
+        columns["weights"] = table["weights"]
+    mass = per_block(_mass, columns, (len(names),), count=len(names)).sum(axis=0)
+    total = np.asarray(mass.compute())
+    weights = per_block(_weigh, columns, keep_rows=True, mass=total)
+    return {**table, "weights": weights.persist()}
+
+
+def _mass(block: dict[str, np.ndarray], count: int) -> np.ndarray:
+    return np.bincount(block["codes"], block.get("weights"), count)[None]
+
+
+def _weigh(block: dict[str, np.ndarray], mass: np.ndarray) -> np.ndarray:
+    weights = block.get("weights", np.ones(len(block["codes"])))
+    return weights / np.where(mass > 0, mass, 1.0)[block["codes"]]
+
+
+def _nearest(block: dict[str, np.ndarray], clusters: Any) -> np.ndarray:
+    features = check_features(block["features"], len(block["features"]))
+    return clusters.assign(features)[0].astype(small_integer(len(clusters.centers)))
+
+
+def _sizes(block: dict[str, np.ndarray], count: int) -> np.ndarray:
+    return np.bincount(block["codes"], minlength=count)[None].astype(np.float64)
+
+
+def _clipped(block: dict[str, np.ndarray], line: RegressedTemperature) -> np.ndarray:
+    clipped = line.clipped(check_features(block["features"], len(block["features"])))
+    return np.array([[clipped.sum(), len(clipped)]], np.float64)
+
+
+def _sample(table: Table, names: list[str], n_rows: int) -> list[np.ndarray]:
+    """Evenly spaced rows of some columns."""
+    lengths = block_lengths(table)
+    stride = np.array([max(1, -(-int(lengths.sum()) // n_rows))])
+    before = (np.cumsum(lengths) - lengths)[:, None]
+    columns = {name: table[name] for name in names}
+    columns["before"] = one_per_block(before)
+    parts = per_block(_pick, columns, dtype=object, stride=stride).compute()
+    return [np.concatenate(column) for column in zip(*parts, strict=True)]
+
+
+def _pick(block: dict[str, np.ndarray], stride: np.ndarray) -> np.ndarray:
+    before = block.pop("before")[0]
+    n_rows = len(next(iter(block.values())))
+    picked = strided_rows(np.zeros(n_rows, np.uint8), stride, before)
+    part = np.empty(1, object)
+    part[0] = tuple(column[picked] for column in block.values())
+    return part

@@ -1,0 +1,205 @@
+"""The temperature solver on blocks that never meet: sums travel, rows do not.
+
+Each Newton step sends one number per group to the blocks and adds up four from each.
+Before it, one pass checks the rows and brings back the few thousand from which the
+search starts: the same rows as in memory, so the same steps follow.
+"""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from coolhead.dask.blocks import Table, align, block_lengths, one_per_block, per_block
+from coolhead.numerics.blocks import computing_dtype
+from coolhead.numerics.groups import (
+    Evaluate,
+    Groups,
+    Sums,
+    Totals,
+    group_sums,
+    group_totals,
+    strided_rows,
+    warm_start_strides,
+)
+from coolhead.numerics.inputs import as_logits, check_labels, check_weights
+from coolhead.numerics.moments import Rows, peak_rows, summarise_rows
+from coolhead.numerics.newton import Pull
+from coolhead.numerics.temperature import (
+    LAST_STEP,
+    Problem,
+    Solution,
+    TemperatureFit,
+    as_fit,
+    solve,
+)
+
+
+def fit_temperature(
+    logits: Any, labels: Any, *, groups: Any = None, sample_weight: Any = None
+) -> TemperatureFit:
+    """`coolhead.fit_temperature` of Dask arrays or dataframes.
+
+    Parameters
+    ----------
+    logits : (n, k), or (n,) scores of a binary classifier.
+    labels, groups, sample_weight : (n,), in the same order.
+
+    The data are read about four times; `persist` them first if they fit in the
+    cluster's memory.
+    """
+    table = align(logits, labels=labels, groups=groups, weights=sample_weight)
+    names = None
+    if groups is not None:
+        names, codes = name_codes(table.pop("groups"))
+        table["codes"] = codes.persist()
+    return as_fit(solve_blocks(table, 1 if names is None else len(names)), names)
+
+
+def solve_blocks(table: Table, n_groups: int = 1, pull: Pull | None = None) -> Solution:
+    """Temperatures of the groups `codes` (all rows, if absent) of a table."""
+    table = {name: table[name] for name in _COLUMNS if name in table}
+    counts = _group_counts(table, n_groups)
+    strides = warm_start_strides(counts.sum(axis=0))
+    totals, sample = _look(table, counts, strides)
+    last_step = LAST_STEP[computing_dtype(table["logits"])]
+    evaluate = partial(_evaluate, table, totals.mass)
+    rough = None if strides is None else _rough(sample, totals.mass)
+    return solve(Problem(totals, evaluate, rough, last_step), pull)
+
+
+def name_codes(column: Any) -> tuple[np.ndarray, Any]:
+    """Distinct values of a column, and the column with their numbers instead."""
+    found = per_block(_distinct, {"names": column}, dtype=object).compute()
+    names = np.unique(np.concatenate(list(found)))
+    codes = per_block(
+        _codes,
+        {"names": column},
+        dtype=small_integer(len(names)),
+        keep_rows=True,
+        names_in_order=names,
+    )
+    return names, codes
+
+
+def small_integer(count: int) -> type[np.unsignedinteger]:
+    """Codes are kept for every row: as few bytes as will do."""
+    return np.uint8 if count <= 2**8 else np.uint16 if count <= 2**16 else np.uint32
+
+
+_COLUMNS = ("logits", "labels", "codes", "weights", "scores")
+
+
+def _plain(names: np.ndarray) -> np.ndarray:
+    return names.astype(str) if names.dtype.kind == "O" else names
+
+
+def _distinct(block: dict[str, np.ndarray]) -> np.ndarray:
+    part = np.empty(1, object)
+    part[0] = np.unique(_plain(block["names"]))
+    return part
+
+
+def _codes(block: dict[str, np.ndarray], names_in_order: np.ndarray) -> np.ndarray:
+    codes = np.searchsorted(names_in_order, _plain(block["names"]))
+    return codes.astype(small_integer(len(names_in_order)))
+
+
+def _group_counts(table: Table, n_groups: int) -> np.ndarray:
+    """Rows of every block in every group, (blocks, groups)."""
+    if "codes" not in table:
+        return block_lengths(table)[:, None]
+    codes = {"codes": table["codes"]}
+    counts = per_block(_count, codes, (n_groups,), dtype=np.intp, n_groups=n_groups)
+    return np.asarray(counts.compute())
+
+
+def _count(block: dict[str, np.ndarray], n_groups: int) -> np.ndarray:
+    return np.bincount(block["codes"], minlength=n_groups)[None]
+
+
+def _look(
+    table: Table, counts: np.ndarray, strides: np.ndarray | None
+) -> tuple[Totals, list[tuple]]:
+    """Check every row; totals of the groups, and the rows to start from."""
+    before = np.cumsum(counts, axis=0) - counts
+    columns = {**table, "before": one_per_block(before)}
+    parts = per_block(_look_at_block, columns, dtype=object, strides=strides)
+    found = list(parts.compute())
+    sums = np.sum([totals for totals, _ in found], axis=0)
+    mass = sums[1]
+    means = sums[2:] / np.where(mass > 0, mass, 1.0)
+    totals = Totals(counts.sum(axis=0), mass, *means)
+    return totals, [sample for _, sample in found if sample is not None]
+
+
+def _look_at_block(
+    block: dict[str, np.ndarray], strides: np.ndarray | None
+) -> np.ndarray:
+    before = block.pop("before")[0]
+    part = np.empty(1, object)
+    if not len(block["logits"]):
+        part[0] = np.zeros((len(Totals._fields), len(before))), None
+        return part
+    rows, groups, labels = _open(block, int(before.sum()), len(before))
+    picked = np.zeros(0, np.intp)
+    if strides is not None:
+        picked = strided_rows(groups.codes, strides, before)
+    sample = rows.logits[picked], labels[picked], groups.codes[picked]
+    part[0] = np.array(group_totals(rows, groups)), (*sample, groups.share[picked])
+    return part
+
+
+def _open(
+    block: dict[str, np.ndarray], first_row: int, n_groups: int
+) -> tuple[Rows, Groups, np.ndarray]:
+    """Rows with their groups; the weights stand in for shares until mass is known."""
+    try:
+        logits = as_logits(block["logits"])
+        labels = check_labels(block["labels"], logits.shape[1], len(logits))
+        weights = block.get("weights", np.ones(len(logits)))
+        if weights.any():  # a block may well hold nothing but zeros
+            weights = check_weights(weights, len(logits))
+        rows = summarise_rows(logits, labels, scores="scores" in block)
+    except ValueError as error:
+        raise ValueError(f"block from row {first_row} on: {error}") from None
+    codes = block.get("codes", np.zeros(len(logits), np.uint8))
+    return rows, Groups(codes, np.asarray(weights), n_groups), labels
+
+
+def _rough(sample: list[tuple], mass: np.ndarray) -> Evaluate:
+    """The search's cheap beginning, in memory, on the rows that were brought back."""
+    logits, labels, codes, weights = (
+        np.concatenate(part) for part in zip(*sample, strict=True)
+    )
+    share = weights / np.where(mass > 0, mass, 1.0)[codes]
+    groups = Groups(codes, share, len(mass))
+    return partial(group_sums, peak_rows(logits, labels), groups, None)
+
+
+def _evaluate(
+    table: Table, mass: np.ndarray, log_inverse: np.ndarray, active: np.ndarray
+) -> Sums:
+    """One pass over all blocks."""
+    parts = per_block(
+        _sums_of_block,
+        table,
+        (len(Sums._fields), len(mass)),
+        log_inverse=log_inverse.copy(),  # the solver goes on writing in its own
+        active=active.copy(),
+    )
+    sums = np.asarray(parts.sum(axis=0).compute())
+    divisor = np.where(mass > 0, mass, 1.0)
+    loss, score, curvature = sums[:3] / divisor
+    return Sums(loss, score, curvature, sums[3] / np.square(divisor))
+
+
+def _sums_of_block(
+    block: dict[str, np.ndarray], log_inverse: np.ndarray, active: np.ndarray
+) -> np.ndarray:
+    logits, labels = as_logits(block["logits"]), block["labels"]
+    codes = block.get("codes", np.zeros(len(logits), np.uint8))
+    weights = block.get("weights", np.ones(len(logits)))
+    groups = Groups(codes, weights, len(log_inverse))
+    rows = peak_rows(logits, labels)
+    return np.array(group_sums(rows, groups, None, log_inverse, active))[None]
