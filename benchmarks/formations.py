@@ -56,6 +56,7 @@ def main() -> None:
     parser.add_argument("--images", type=int, default=300, help="images per map")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--hidden", type=int, default=128)
     parser.add_argument("--backbone", default="efficientnet-lite0")
     parser.add_argument("--cache", default=None, help="folder to keep the features in")
     options = parser.parse_args()
@@ -65,8 +66,8 @@ def main() -> None:
         small = split_large_small(archive, 0.2, seed)
         for roles in rotations():
             for name, kind in HEADS.items():
-                settings = kind | {"epochs": options.epochs}
-                rows[name].append(score(archive, small, roles, settings, seed))
+                settings = {"epochs": options.epochs, "hidden": options.hidden}
+                rows[name].append(score(archive, small, roles, kind | settings, seed))
     print_tables(rows, options)
 
 
@@ -74,7 +75,8 @@ def print_tables(rows: dict[str, list[dict[str, float]]], options) -> None:
     """Print means over rotations and seeds, then the paired differences to ERM."""
     columns = ["error", "ECE", "ECE, set-level", "seconds"]
     print(f"Formations ({NOTE}), {options.backbone} features, {options.images} images")
-    print(f"per map, {options.epochs} epochs, {options.seeds} seeds x 5 rotations.\n")
+    print(f"per map, {options.hidden} hidden units, {options.epochs} epochs,")
+    print(f"{options.seeds} seeds x 5 rotations.\n")
     print(f"| head | {' | '.join(columns)} |\n|---|" + "---|" * len(columns))
     values = {
         name: np.array([[entry[c] for c in columns] for entry in entries])
