@@ -45,11 +45,10 @@ def apply_curves(
     logits: np.ndarray, scheme: str, curves: list[Curve], read: ReadCurve
 ) -> np.ndarray:
     """Calibrated probabilities of a block of logits."""
-    probabilities = softmax(logits, 1.0).astype(np.float64)
     if scheme == "top_label":
-        top = probabilities.argmax(axis=1)
-        largest = probabilities[np.arange(len(top)), top]
-        return replace_top(probabilities, top, read(curves[0], largest))
+        largest, top = confidence(logits, 1.0)
+        return replace_top(logits, top, read(curves[0], largest))
+    probabilities = softmax(logits, 1.0).astype(np.float64)
     mapped = probabilities.copy()
     for k, curve in enumerate(curves):
         if curve is not None:
@@ -58,20 +57,19 @@ def apply_curves(
     return mapped / mapped.sum(axis=1, keepdims=True)
 
 
-def replace_top(
-    probabilities: np.ndarray, top: np.ndarray, wanted: np.ndarray
-) -> np.ndarray:
-    """Give class `top` of each row the wanted probability; scale the others."""
+def replace_top(logits: np.ndarray, top: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Probabilities with the wanted one for class `top`, the others in proportion.
+
+    The others are a softmax of their own, so that they keep their digits where the
+    top class has all but a millionth of the mass.
+    """
     each = np.arange(len(top))
     # Exactly 0 or 1 would make a single surprise infinitely bad.
     wanted = np.clip(wanted, BLEND, 1 - BLEND)
-    others = probabilities.copy()
-    others[each, top] = 0.0
-    rest = others.sum(axis=1)
-    even = rest <= 0
-    others[even] = 1.0
-    others[even, top[even]] = 0.0
-    rest = others.sum(axis=1)
-    others *= ((1 - wanted) / rest)[:, None]
+    others = logits.astype(np.float64)
+    others[each, top] = -np.inf
+    others -= others.max(axis=1, keepdims=True)
+    np.exp(others, out=others)
+    others *= ((1 - wanted) / others.sum(axis=1))[:, None]
     others[each, top] = wanted
     return others

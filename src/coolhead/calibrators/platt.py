@@ -36,8 +36,7 @@ class PlattScaling(ScoreCalibrator):
         wanted = _sigmoid(self.slope_ * scores + self.intercept_)
         if self.n_classes_ == 2:
             return np.column_stack([1 - wanted, wanted])
-        shifted = logits - logits.max(axis=1, keepdims=True)
-        return replace_top(np.exp(shifted, dtype=np.float64), top, wanted)
+        return replace_top(logits, top, wanted)
 
 
 def scores_of(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

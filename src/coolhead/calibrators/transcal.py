@@ -170,8 +170,10 @@ def published_solution(
     temperature, power = float(found.x[0]), float(found.x[1])
     if not (np.isfinite(found.fun) and np.isfinite(found.x).all()):
         return 1.0, PUBLISHED_START[1], Status.FALLBACK
-    status = Status.AT_BOUND if temperature <= 1 else Status.CONVERGED
-    return max(temperature, 1.0), float(np.clip(power, 0.0, 1.0)), status
+    power = float(np.clip(power, 0.0, 1.0))
+    if temperature <= 1 + 1e-9:
+        return 1.0, power, Status.AT_BOUND
+    return temperature, power, Status.CONVERGED
 
 
 def root_solution(

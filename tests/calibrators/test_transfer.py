@@ -1,0 +1,261 @@
+"""Methods that use unlabelled target data, against plain code from the formulas."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from coolhead.calibrators.clustered import NearestClusterTemperature
+from coolhead.calibrators.cpcs import CPCS
+from coolhead.calibrators.error_estimate import (
+    Evidence,
+    estimated_accuracy,
+    estimated_error,
+)
+from coolhead.calibrators.transcal import TransCal
+from coolhead.calibrators.weighted import (
+    WeightedClusterTemperature,
+    WeightedTemperature,
+)
+from coolhead.numerics.scan import brier_scan
+from coolhead.numerics.softmax import brier_rows
+from coolhead.numerics.temperature import fit_temperature
+
+TRANSFER = [WeightedTemperature, WeightedClusterTemperature, CPCS, TransCal]
+
+
+def world(n=900, k=4, step=0.8, seed=0, scale=3.0):
+    """Source and target rows; far rows along the first feature are overconfident."""
+    rng = np.random.default_rng(seed)
+    sets = []
+    for shift in (0.0, step):
+        features = rng.normal(size=(n, 3))
+        features[:, 0] += shift
+        true = 2 * rng.normal(size=(n, k))
+        labels = (true + rng.gumbel(size=true.shape)).argmax(axis=1)
+        logits = scale * true * np.exp(0.4 * features[:, :1])
+        sets.append((logits, labels, features))
+    return sets
+
+
+def fitted(method, source, target, **options):
+    return method.fit(
+        source[0],
+        source[1],
+        features=source[2],
+        target_features=target[2],
+        target_logits=target[0],
+        **options,
+    )
+
+
+def chances(logits, temperature):
+    powers = np.exp((logits - logits.max(axis=1, keepdims=True)) / temperature)
+    return powers / powers.sum(axis=1, keepdims=True)
+
+
+def test_weighted_temperature_is_the_weighted_fit():
+    source, target = world()
+    method = fitted(WeightedTemperature(), source, target)
+    weights = method.density_ratio_.weights
+
+    def loss(position):
+        own = chances(source[0], np.exp(position[0]))[np.arange(900), source[1]]
+        return -np.average(np.log(own), weights=weights)
+
+    plain = minimize(loss, [0.0], method="Nelder-Mead", options={"xatol": 1e-8})
+    assert method.temperature_ == pytest.approx(np.exp(plain.x[0]), rel=1e-4)
+    # Further along the first feature the classifier is more overconfident.
+    assert method.temperature_ > fit_temperature(source[0], source[1]).temperature
+
+
+def test_weighted_moves_towards_the_target_oracle():
+    source, target = world(n=4000)
+    oracle = fit_temperature(target[0], target[1]).temperature
+    plain = fit_temperature(source[0], source[1]).temperature
+    weighted = fitted(WeightedTemperature(), source, target).temperature_
+    assert abs(weighted - oracle) < 0.5 * abs(plain - oracle)
+
+
+def test_cpcs_agrees_with_a_plain_search():
+    source, target = world()
+    method = fitted(CPCS(), source, target)
+    weights, hot = method.density_ratio_.weights, np.eye(4)[source[1]]
+
+    def brier(temperature):
+        rows = np.sum((chances(source[0], temperature) - hot) ** 2, axis=1)
+        return np.average(rows, weights=weights)
+
+    fine = np.geomspace(1, 20, 1000)
+    best = fine[np.argmin([brier(t) for t in fine])]
+    assert method.temperature_ == pytest.approx(best, rel=3e-3)
+    assert method.brier_ == pytest.approx(brier(method.temperature_), rel=1e-9)
+    assert method.brier_ <= brier(best) + 1e-12
+
+
+def test_brier_scan_equals_single_scores():
+    source, _ = world(n=200)
+    weights = np.random.default_rng(1).random(200)
+    grid, scores = brier_scan(source[0], source[1], weights, -1.0, 4.0)
+    assert grid[0] <= -0.9
+    assert grid[-1] == pytest.approx(4.0)
+    assert np.all(np.diff(grid) < 0.06)
+    for index in (0, 17, len(grid) // 2, -1):
+        rows = brier_rows(source[0], source[1], float(np.exp(grid[index])))
+        assert scores[index] == pytest.approx(np.average(rows, weights=weights))
+
+
+def plain_transcal(source, target, weights):
+    """The published procedure, with numerical gradients, as its formulas say."""
+    wrong = (source[0].argmax(axis=1) != source[1]).astype(float)
+    own = fit_temperature(source[0], source[1]).temperature
+    mean = chances(source[0], own).max(axis=1).mean()
+
+    def estimate(power):
+        v = weights**power
+        a = v * wrong
+        # At power 0 nothing varies, and the published code divides zero by zero.
+        first = -np.cov(a, v)[0, 1] / np.var(v, ddof=1) if power > 0 else 0.0
+        right = 1 - wrong
+        second = -np.cov(a + first * (v - 1), right)[0, 1] / np.var(right, ddof=1)
+        return a.mean() + first * (v.mean() - 1) + second * (right.mean() - mean)
+
+    def objective(x):
+        reached = chances(target[0], x[0]).max(axis=1).mean()
+        return abs(reached - (1 - estimate(x[1])))
+
+    bounds = [(1, None), (0, 1)]
+    return minimize(objective, (2.0, 0.5), method="SLSQP", bounds=bounds), estimate
+
+
+def test_transcal_agrees_with_the_published_procedure():
+    source, target = world()
+    method = fitted(TransCal(), source, target)
+    plain, estimate = plain_transcal(source, target, method.density_ratio_.weights)
+    assert method.temperature_ == pytest.approx(plain.x[0], rel=0.02)
+    assert method.weight_power_ == pytest.approx(plain.x[1], abs=0.03)
+    assert method.target_accuracy_ == pytest.approx(1 - estimate(method.weight_power_))
+    assert method.mismatch_ < 1e-3
+
+
+@pytest.mark.parametrize("power", [0.0, 0.3, 1.0])
+def test_root_solver_matches_confidence_exactly(power):
+    source, target = world()
+    method = fitted(TransCal(solver="root", weight_power=power), source, target)
+    reached = chances(target[0], method.temperature_).max(axis=1).mean()
+    assert reached == pytest.approx(method.target_accuracy_, abs=1e-7)
+    assert method.weight_power_ == power
+    again = fitted(TransCal(solver="root", weight_power=power), source, target)
+    assert again.temperature_ == method.temperature_
+
+
+def test_root_solver_can_sharpen_and_published_cannot():
+    source, target = world(scale=0.3)
+    assert fitted(TransCal(), source, target).temperature_ == 1
+    assert fitted(TransCal(solver="root"), source, target).temperature_ < 1
+
+
+@pytest.mark.parametrize("control", [True, False])
+def test_error_estimate_survives_its_pitfalls(control):
+    weights = np.random.default_rng(0).exponential(size=50)
+    for errors in (np.zeros(50), np.ones(50), np.eye(50)[0]):
+        evidence = Evidence(weights, errors, 0.7, control)
+        for power in (0.0, 0.5, 1.0):
+            assert np.isfinite(estimated_error(evidence, power))
+            assert 0 <= estimated_accuracy(evidence, power) <= 1
+    assert np.isfinite(estimated_error(Evidence(weights[:1], np.ones(1), 0.5, True), 1))
+
+
+@pytest.mark.parametrize("solver", ["published", "root"])
+def test_transcal_on_perfect_and_hopeless_sources(solver):
+    source, target = world(n=300)
+    right, top = source[0].argmax(axis=1), source[0].argmin(axis=1)
+    for labels in (right, top):
+        odd = (source[0], labels, source[2])
+        method = fitted(TransCal(solver=solver), odd, target)
+        assert 0 < method.temperature_ < np.inf
+        assert method.status_
+    flat = (source[0], source[1], source[2])
+    constant = (np.zeros_like(target[0]), target[1], target[2])
+    assert fitted(TransCal(solver=solver), flat, constant).temperature_ > 0
+
+
+def test_equal_sizes_and_published_start_are_fine():
+    source, target = world(n=200)
+    assert len(source[0]) == len(target[0])
+    assert fitted(TransCal(), source, target).temperature_ >= 1
+
+
+def test_weighted_cluster_with_even_weights_is_the_nearest_cluster():
+    source, _ = world(n=600)
+    twin = (source[0], source[1], source[2].copy())
+    method = WeightedClusterTemperature(3, max_weight=1e-6)
+    fitted(method, source, twin)
+    plain = NearestClusterTemperature(3, n_init=1).fit(
+        source[0], source[1], features=source[2]
+    )
+    np.testing.assert_allclose(
+        method.cluster_temperatures_, plain.cluster_temperatures_, rtol=1e-6
+    )
+
+
+def test_domains_are_chosen_by_effective_share():
+    source, target = world(n=600)
+    far = source[2].copy()
+    # In this domain three rows alone resemble the target.
+    far[:300] -= 6
+    far[:3] = target[2][:3] + 1
+    domains = np.repeat(["odd", "good"], 300)
+    odd = (source[0], source[1], far)
+    method = WeightedTemperature(min_domain_share=0.2)
+    fitted(method, odd, target, sample_domain=domains)
+    assert method.kept_domains_ == ["good"]
+    assert method.domain_shares_["odd"] < 0.2 < method.domain_shares_["good"]
+    strict = fitted(
+        WeightedTemperature(min_domain_share=1.0), odd, target, sample_domain=domains
+    )
+    assert len(strict.kept_domains_) == 1
+
+
+def test_few_effective_samples_warn_with_the_number():
+    source, target = world(n=200, step=0.0)
+    far = target[2] + 9
+    with pytest.warns(UserWarning, match=r"\d+\.\d effective samples of 200"):
+        source[2][:5] = far[:5]
+        WeightedTemperature().fit(
+            source[0], source[1], features=source[2], target_features=far
+        )
+
+
+@pytest.mark.parametrize("method", TRANSFER)
+def test_missing_or_unlike_target_is_refused(method):
+    source, target = world(n=60)
+    with pytest.raises(TypeError, match="target_features"):
+        method().fit(source[0], source[1], features=source[2])
+    with pytest.raises(ValueError, match="target_features is missing"):
+        fitted(method(), source, (target[0], target[1], None))
+    with pytest.raises(ValueError, match="same features"):
+        fitted(method(), source, (target[0], target[1], target[2][:, :2]))
+    with pytest.raises(ValueError, match="same features"):
+        fitted(method(), source, target, reference_features=np.zeros((9, 7)))
+
+
+def test_transcal_needs_target_logits():
+    source, target = world(n=60)
+    with pytest.raises(ValueError, match="target_logits is missing"):
+        fitted(TransCal(), source, (None, None, target[2]))
+    with pytest.raises(ValueError, match="columns"):
+        fitted(TransCal(), source, (target[0][:, :2], None, target[2]))
+    with pytest.raises(ValueError, match="solver"):
+        fitted(TransCal(solver="guess"), source, target)
+    with pytest.raises(ValueError, match="weight_power"):
+        fitted(TransCal(weight_power=2), source, target)
+
+
+def test_nll_above_uncalibrated_is_said():
+    source, target = world(n=400, scale=0.3)
+    # A target that looks all wrong asks for heat that the source does not need.
+    wrong = (source[0], source[0].argmin(axis=1), source[2])
+    method = fitted(TransCal(), wrong, target)
+    assert method.nll_ <= method.nll_uncalibrated_ + 1e-9 or (
+        method.status_ == "nll_above_uncalibrated"
+    )
