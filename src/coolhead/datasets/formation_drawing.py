@@ -31,7 +31,7 @@ def draw_scene(
 def terrain(world: FormationMap, size: int, rng: np.random.Generator) -> np.ndarray:
     """Return the (size, size, 3) uint8 ground, a mix of the map's two colours."""
     share = texture(world, size, rng)[:, :, None]
-    ground, second = np.array(world.ground), np.array(world.second)
+    ground, second = np.array([world.ground, world.second], np.float32)
     return (ground + share * (second - ground)).astype(np.uint8)
 
 
