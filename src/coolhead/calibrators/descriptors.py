@@ -1,0 +1,176 @@
+"""Shift descriptors: numbers that tell how far from home a sample is.
+
+A descriptor is a function ``(logits, features, home) -> (n,) or (n, p)``. A user adds
+one by writing such a function and passing it in ``descriptors=``; those below go by
+their names.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coolhead.numerics.blocks import row_blocks
+
+REFERENCE_ROWS = 2_000
+COMPONENT_ROWS = 1_000
+SMALLEST_DISTANCE = 1e-6
+NEIGHBOURS_PER_BLOCK = 2**21
+
+
+@dataclass(frozen=True)
+class Home:
+    """What is remembered of the data the classifier was trained on.
+
+    points : (r, d) float32, reference features of unit length.
+    center : (d,) float32, mean of the reference features.
+    components : (p, d) float32, principal directions of the reference features.
+    n_neighbours : which neighbour's distance counts.
+    """
+
+    points: np.ndarray
+    center: np.ndarray
+    components: np.ndarray
+    n_neighbours: int
+
+
+Descriptor = Callable[[np.ndarray, np.ndarray, Home], np.ndarray]
+
+
+def describe_home(
+    reference: np.ndarray,
+    *,
+    n_components: int = 8,
+    n_neighbours: int = 10,
+    random_state: Any = 0,
+) -> Home:
+    """Centre, principal directions and unit vectors of the reference features, (r, d).
+
+    At most 2,000 rows are kept, drawn with `random_state`.
+    """
+    rows = thin_rows(len(reference), REFERENCE_ROWS, random_state)
+    kept = np.asarray(reference[rows], np.float64)
+    center = kept.mean(axis=0)
+    spread = kept[:COMPONENT_ROWS] - center
+    # The scale is taken out first: squares of huge features would overflow.
+    size = np.abs(spread).max()
+    _, strength, directions = np.linalg.svd(
+        spread / size if size > 0 else spread, full_matrices=False
+    )
+    used = strength[:n_components] > 1e-7 * max(strength[0], 1e-300)
+    return Home(
+        unit_rows(kept),
+        center.astype(np.float32),
+        directions[:n_components][used].astype(np.float32),
+        min(n_neighbours, len(kept)),
+    )
+
+
+def thin_rows(n_rows: int, limit: int, random_state: Any) -> np.ndarray:
+    """All row numbers, or `limit` of them drawn at random, in random order."""
+    generator = np.random.default_rng(random_state)
+    return generator.permutation(n_rows)[:limit]
+
+
+def unit_rows(features: np.ndarray) -> np.ndarray:
+    """Rows of length one, float32; rows of zeros stay zero."""
+    size = np.abs(features).max(axis=1, keepdims=True)
+    scaled = (features / np.where(size > 0, size, 1)).astype(np.float32)
+    length = np.sqrt(np.vecdot(scaled, scaled))[:, None]
+    return scaled / np.where(length > 0, length, 1)
+
+
+def neighbour_distance(
+    logits: np.ndarray, features: np.ndarray, home: Home
+) -> np.ndarray:
+    """Log of the cosine distance to the k-th nearest reference point, (n,)."""
+    distance = np.empty(len(features))
+    rank = home.n_neighbours
+    step = max(1, NEIGHBOURS_PER_BLOCK // len(home.points))
+    for start in range(0, len(features), step):
+        rows = slice(start, start + step)
+        alike = unit_rows(features[rows]) @ home.points.T
+        nearest = np.partition(alike, -rank, axis=1)[:, -rank]
+        distance[rows] = 1 - nearest
+    return np.log(np.maximum(distance, SMALLEST_DISTANCE))
+
+
+def feature_length(logits: np.ndarray, features: np.ndarray, home: Home) -> np.ndarray:
+    """Log of the distance to the centre of the reference features, (n,)."""
+    squares = np.empty(len(features))
+    for rows in row_blocks(*features.shape):
+        apart = features[rows].astype(np.float64) - home.center
+        squares[rows] = np.vecdot(apart, apart)
+    return 0.5 * np.log(np.maximum(squares, np.finfo(np.float64).tiny))
+
+
+def logit_peak(logits: np.ndarray, features: np.ndarray, home: Home) -> np.ndarray:
+    """Log of (largest logit - mean logit), (n,)."""
+    peak, mean, _ = _peaks(logits)
+    return np.log(np.maximum(peak - mean, np.finfo(np.float32).tiny))
+
+
+def logit_margin(logits: np.ndarray, features: np.ndarray, home: Home) -> np.ndarray:
+    """(Largest - second largest logit) over (largest - mean logit), (n,)."""
+    peak, mean, second = _peaks(logits)
+    return (peak - second) / np.maximum(peak - mean, np.finfo(np.float32).tiny)
+
+
+def principal_components(
+    logits: np.ndarray, features: np.ndarray, home: Home
+) -> np.ndarray:
+    """Coordinates along the reference features' principal directions, (n, p)."""
+    coordinates = np.empty((len(features), len(home.components)))
+    for rows in row_blocks(*features.shape):
+        coordinates[rows] = (features[rows] - home.center) @ home.components.T
+    return coordinates
+
+
+DESCRIPTORS: dict[str, Descriptor] = {
+    function.__name__: function
+    for function in (
+        neighbour_distance,
+        feature_length,
+        logit_peak,
+        logit_margin,
+        principal_components,
+    )
+}
+
+
+def describe(
+    descriptors: Sequence[str | Descriptor],
+    logits: np.ndarray,
+    features: np.ndarray,
+    home: Home,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Columns of all descriptors, (n, p), and how many columns share one, (p,)."""
+    columns = []
+    for descriptor in descriptors:
+        values = np.asarray(_named(descriptor)(logits, features, home), np.float64)
+        columns.append(values[:, None] if values.ndim == 1 else values)
+    shared = [np.full(block.shape[1], block.shape[1]) for block in columns]
+    return np.hstack(columns), np.concatenate(shared)
+
+
+def _named(descriptor: str | Descriptor) -> Descriptor:
+    if not isinstance(descriptor, str):
+        return descriptor
+    if descriptor not in DESCRIPTORS:
+        raise ValueError(
+            f"descriptors names {descriptor!r}; wanted a function or one of "
+            f"{', '.join(DESCRIPTORS)}"
+        )
+    return DESCRIPTORS[descriptor]
+
+
+def _peaks(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Largest, mean and second largest logit of each row, (n,) float64 each."""
+    peak, mean, second = np.empty((3, len(logits)))
+    for rows in row_blocks(*logits.shape):
+        block = logits[rows]
+        two = np.partition(block, -2, axis=1)[:, -2:]
+        second[rows], peak[rows] = two[:, 0], two[:, 1]
+        mean[rows] = block.mean(axis=1, dtype=np.float64)
+    return peak, mean, second

@@ -1,0 +1,112 @@
+"""What left-out domains say about candidates: scores, a choice, or weights."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from coolhead.metrics import expected_calibration_error
+from coolhead.numerics.moments import Rows, row_moments
+from coolhead.numerics.softmax import (
+    brier_rows,
+    confidence,
+    log_loss_rows,
+    softmax,
+)
+
+
+class LeftOut(NamedTuple):
+    """What the candidates, fitted elsewhere, say about the rows of one domain.
+
+    log_temperatures : (n, m), one column per candidate; share : (n,), sums to one.
+    """
+
+    rows: Rows
+    labels: np.ndarray
+    log_temperatures: np.ndarray
+    share: np.ndarray
+
+
+Metric = str | Callable[[np.ndarray, np.ndarray], float]
+
+
+def scores_by_domain(folds: list[LeftOut], metric: Metric) -> np.ndarray:
+    """Score of every candidate on every left-out domain, (m, domains)."""
+    return np.array(
+        [
+            [score(fold, np.exp(column), metric) for column in fold.log_temperatures.T]
+            for fold in folds
+        ]
+    ).T
+
+
+def score(fold: LeftOut, temperature: np.ndarray, metric: Metric) -> float:
+    """The metric on the rows of one domain; smaller is better."""
+    logits, labels = fold.rows.logits, fold.labels
+    if callable(metric):
+        return float(metric(labels, softmax(logits, temperature)))
+    if metric == "nll":
+        return float(fold.share @ log_loss_rows(logits, labels, temperature))
+    if metric == "brier":
+        return float(fold.share @ brier_rows(logits, labels, temperature))
+    sure, predicted = confidence(logits, temperature)
+    if metric == "top_label_brier":
+        return float(fold.share @ np.square(sure - (predicted == labels)))
+    if metric == "ece":
+        return float(expected_calibration_error(predicted == labels, sure))
+    raise ValueError(
+        f"metric is {metric!r}; wanted 'nll', 'brier', 'top_label_brier', 'ece' or a "
+        "function (labels, probabilities) -> float"
+    )
+
+
+def pick(scores: np.ndarray) -> np.ndarray:
+    """All weight on the first row within one standard error of the best, (m,).
+
+    scores : (candidates from simple to rich, domains). What counts is the difference
+        to the best in each domain, not how hard the domains are.
+    """
+    best = scores[scores.mean(axis=1).argmin()]
+    apart = scores - best
+    error = apart.std(axis=1, ddof=1) / np.sqrt(scores.shape[1])
+    chosen = int(np.argmax(apart.mean(axis=1) <= error))
+    return np.eye(len(scores))[chosen]
+
+
+def stack(folds: list[LeftOut], prior: np.ndarray, caution: float) -> np.ndarray:
+    """Weights (m,) >= 0 that sum to one, of smallest loss on the left-out domains.
+
+    `caution` / number of domains weighs the squared distance to `prior`: two domains
+    say little about a third, so they must disagree loudly to move the weights.
+    """
+    strength = caution / len(folds)
+
+    def objective(weights: np.ndarray) -> tuple[float, np.ndarray]:
+        apart = weights - prior
+        loss, slope = strength * apart @ apart, 2 * strength * apart
+        for fold in folds:
+            line = fold.log_temperatures @ weights
+            moments = row_moments(fold.rows, np.exp(-line))
+            loss = loss + fold.share @ moments.loss / len(folds)
+            pull = (fold.share * moments.score) @ fold.log_temperatures
+            slope = slope - pull / len(folds)
+        return float(loss), slope
+
+    found = minimize(
+        objective,
+        prior,
+        jac=True,
+        method="SLSQP",
+        bounds=[(0.0, 1.0)] * len(prior),
+        constraints={
+            "type": "eq",
+            "fun": lambda weights: weights.sum() - 1,
+            "jac": lambda weights: np.ones(len(weights)),
+        },
+        options={"maxiter": 50},
+    )
+    if not np.isfinite(found.x).all():
+        return prior
+    weights = np.clip(found.x, 0.0, 1.0)
+    return weights / weights.sum()
