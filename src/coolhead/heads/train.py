@@ -39,7 +39,8 @@ def train_head(
         The archive's Small rows: left out of training; those of the sources serve
         early stopping, the choice of MLDG's inner step and the learning curve.
     random_state : int
-        Seed of initial values, shuffles and dropout.
+        Seed of initial values, shuffles and dropout; on one machine and number of
+        threads the same seed gives the same weights to the bit.
     **settings
         Fields of the kind's settings, for example ``hidden=(512,)``, ``epochs=20``.
 
