@@ -1,0 +1,281 @@
+"""Ours against the peers: the same work, one run, CPU seconds and ratios.
+
+    python benchmarks/against_peers.py [--quick] [--json FILE]
+
+torch-uncertainty is left out: its pins (scikit-learn < 1.7, torchvision) clash with the
+CPU build of torch used here; its predict_proba is the plain torch softmax shown below.
+"""
+
+import argparse
+import json
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from scipy.special import softmax
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.frozen import FrozenEstimator
+
+import coolhead as ch
+from coolhead.numerics.moments import row_moments, summarise_rows
+
+
+class Scores(ClassifierMixin, BaseEstimator):
+    """A classifier whose decision function is its input."""
+
+    def fit(self, X, y):
+        self.classes_ = np.arange(X.shape[1])
+        return self
+
+    def decision_function(self, X):
+        return X
+
+    def predict(self, X):
+        return X.argmax(axis=1)
+
+
+def measure(work: Callable, repeats: int) -> tuple[float, float, object]:
+    """Least CPU seconds, extra peak memory in MB, and the result."""
+    seconds, result, memory = [], None, []
+    for _ in range(repeats):
+        before = _resident()
+        _reset_peak()
+        start = time.process_time()
+        result = work()
+        seconds.append(time.process_time() - start)
+        memory.append(_peak() - before)
+    return min(seconds), max(min(memory), 0.0), result
+
+
+def _status(field: str) -> float:
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(field):
+            return int(line.split()[1]) / 1024
+    return float("nan")
+
+
+def _resident() -> float:
+    return _status("VmRSS")
+
+
+def _peak() -> float:
+    return _status("VmHWM")
+
+
+def _reset_peak() -> None:
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+def simulated(n: int, k: int) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    logits = 2 * rng.standard_normal((n, k), dtype=np.float32)
+    labels = np.empty(n, int)
+    for rows in np.array_split(np.arange(n), 50):
+        labels[rows] = (logits[rows] + rng.gumbel(size=(len(rows), k))).argmax(axis=1)
+    return 2.5 * logits, labels
+
+
+def scikit_learn(logits: np.ndarray, labels: np.ndarray):
+    model = CalibratedClassifierCV(
+        FrozenEstimator(Scores().fit(logits, labels)), method="temperature"
+    )
+    return model.fit(logits, labels)
+
+
+def scikit_learn_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
+    fitted = scikit_learn(logits, labels).calibrated_classifiers_[0]
+    return float(1 / fitted.calibrators[0].beta_)
+
+
+def probmetrics(logits: np.ndarray, labels: np.ndarray):
+    from probmetrics.calibrators import get_calibrator
+
+    return get_calibrator("temp-scaling").fit(softmax(logits, axis=1), labels)
+
+
+def implied_temperature(calibrator, logits: np.ndarray) -> float:
+    """T from the change of log-odds between the two largest of one row."""
+    row = softmax(logits[:1].astype(np.float64), axis=1)
+    out = np.log(np.asarray(calibrator.predict_proba(row.astype(np.float32))))[0]
+    first, second = np.argsort(-logits[0])[:2]
+    return float((logits[0, first] - logits[0, second]) / (out[first] - out[second]))
+
+
+def netcal_temperature(logits: np.ndarray, labels: np.ndarray) -> float:
+    from netcal.scaling import TemperatureScaling
+
+    model = TemperatureScaling()
+    model.fit(softmax(logits.astype(np.float64), axis=1), labels)
+    return float(1 / np.ravel(model.temperature)[0])
+
+
+def one_temperature(n: int, k: int, repeats: int) -> list[dict]:
+    logits, labels = simulated(n, k)
+    labels[:k] = np.arange(k)  # scikit-learn wants every class to be there
+    best = ch.fit_temperature(logits.astype(np.float64), labels).temperature
+    rows = summarise_rows(logits, labels, scores=False)
+    inverse = np.full(n, 0.4)
+    one_pass, _, _ = measure(lambda: row_moments(rows, inverse), repeats)
+    work = {
+        "coolhead": lambda: ch.fit_temperature(logits, labels).temperature,
+        "scikit-learn": lambda: scikit_learn_temperature(logits, labels),
+        "scikit-learn, float64": lambda: scikit_learn_temperature(
+            logits.astype(np.float64), labels
+        ),
+        "probmetrics": lambda: implied_temperature(probmetrics(logits, labels), logits),
+        "netcal": lambda: netcal_temperature(logits, labels),
+    }
+    title = f"one temperature, {n:,}×{k} float32"
+    table = _table(title, work, repeats, lambda t: abs(t / best - 1))
+    table[0]["passes"] = table[0]["cpu_s"] / one_pass
+    return table
+
+
+def nine_clusters(n: int, k: int, repeats: int) -> list[dict]:
+    logits, labels = simulated(n, k)
+    groups = np.random.default_rng(1).integers(0, 9, n)
+    double = logits.astype(np.float64)
+    best = ch.fit_temperature(double, labels, groups=groups).temperature
+
+    def private_loop():
+        from sklearn.calibration import _TemperatureScaling
+
+        return [
+            1
+            / _TemperatureScaling().fit(double[groups == g], labels[groups == g]).beta_
+            for g in range(9)
+        ]
+
+    work = {
+        "coolhead": lambda: (
+            ch.fit_temperature(logits, labels, groups=groups).temperature
+        ),
+        "coolhead, one temperature": lambda: np.full(
+            9, ch.fit_temperature(logits, labels).temperature
+        ),
+        "scikit-learn's private class, in a loop": private_loop,
+    }
+    return _table(
+        f"nine clusters, {n:,}×{k} float32",
+        work,
+        repeats,
+        lambda t: float(np.abs(np.ravel(t) / best - 1).max()),
+    )
+
+
+def confidences(n: int, k: int, repeats: int) -> list[dict]:
+    import torch
+
+    logits, labels = simulated(n, k)
+    few, their = logits[: 3 * k], labels[: 3 * k].copy()
+    their[:k] = np.arange(k)  # scikit-learn wants every class to be there
+    ours = ch.TemperatureScaling().fit(few, their)
+    learned, peer = scikit_learn(few, their), probmetrics(few, their)
+    given = softmax(logits, axis=1)
+    tensor = torch.from_numpy(logits)
+    work = {
+        "coolhead, confidence": lambda: ours.confidence(logits),
+        "coolhead, predict_proba": lambda: ours.predict_proba(logits),
+        "torch softmax": lambda: torch.softmax(tensor / ours.temperature_, 1),
+        "probmetrics, predict_proba": lambda: peer.predict_proba(given),
+        "scikit-learn, predict_proba": lambda: learned.predict_proba(logits),
+    }
+    return _table(f"confidence, {n:,}×{k} float32", work, repeats)
+
+
+def resamples(n: int, size: int, draws: int, repeats: int) -> list[dict]:
+    from relplot.metrics import binnedECE
+
+    rng = np.random.default_rng(0)
+    confidence = rng.beta(5, 2, n)
+    correct = (rng.random(n) < confidence**1.3).astype(float)
+    drawn = ch.draw_subsamples(n, size, draws, random_state=0)
+    index = [rng.choice(n, size, replace=False) for _ in range(draws)]
+    work = {
+        "coolhead, given the draws": lambda: ch.subsample_ece(
+            correct, confidence, draws=drawn
+        ),
+        "coolhead, making the draws": lambda: ch.draw_subsamples(
+            n, size, draws, random_state=0
+        ),
+        "relplot, given the draws": lambda: [
+            binnedECE(confidence[i], correct[i], nbins=15) for i in index
+        ],
+    }
+    return _table(f"{draws} resamples of {size:,} out of {n:,}, ECE", work, repeats)
+
+
+def calibration_error(n: int, repeats: int) -> list[dict]:
+    from relplot.metrics import binnedECE
+
+    rng = np.random.default_rng(0)
+    confidence = rng.beta(5, 2, n)
+    correct = rng.random(n) < confidence**1.3
+    numbers = correct.astype(float)
+    work = {
+        "coolhead": lambda: ch.expected_calibration_error(correct, confidence),
+        "relplot": lambda: binnedECE(confidence, numbers, nbins=15),
+    }
+    return _table(f"ECE of {n:,}", work, 3 * repeats)
+
+
+def _table(title, work, repeats, error=None) -> list[dict]:
+    rows = []
+    for name, function in work.items():
+        slow = not name.startswith("coolhead")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            cpu, memory, result = measure(
+                function, max(1, repeats // 3) if slow else repeats
+            )
+        row = {"work": title, "who": name, "cpu_s": cpu, "memory_mb": memory}
+        if error is not None:
+            row["error_of_T"] = float(error(result))
+        rows.append(row)
+    for row in rows:
+        row["ratio"] = row["cpu_s"] / rows[0]["cpu_s"]
+    return rows
+
+
+def markdown(rows: list[dict]) -> str:
+    lines, title = [], None
+    for row in rows:
+        if row["work"] != title:
+            title = row["work"]
+            lines += ["", f"### {title}", ""]
+            lines += ["| | CPU s | × ours | extra MB | error of T |"]
+            lines += ["|---|---|---|---|---|"]
+        error = f"{row['error_of_T']:.0e}" if "error_of_T" in row else ""
+        name = row["who"] + (
+            f" ({row['passes']:.1f} passes)" if "passes" in row else ""
+        )
+        lines.append(
+            f"| {name} | {row['cpu_s']:.4f} | {row['ratio']:.2f} | "
+            f"{row['memory_mb']:.0f} | {error} |"
+        )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rows")
+    parser.add_argument("--json", type=Path, help="also write the rows here")
+    options = parser.parse_args()
+    part = 10 if options.quick else 1
+    rows = [
+        *one_temperature(50_000 // part, 1000, 5),
+        *nine_clusters(20_000 // part, 345, 7),
+        *confidences(50_000 // part, 1000, 7),
+        *resamples(100_000 // part, 10_000 // part, 1000, 5),
+        *calibration_error(1_000_000 // part, 7),
+    ]
+    print(markdown(rows))
+    if options.json:
+        options.json.write_text(json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    main()
