@@ -22,6 +22,7 @@ FORMAT = "coolhead calibrator"
 FORMAT_VERSION = 1
 HEADER = "coolhead.json"
 MAX_BYTES = 2**30
+OWN_ROOMS = ("coolhead.calibrators", "coolhead.shift", "coolhead.numerics")
 
 
 def save_calibrator(
@@ -150,17 +151,18 @@ def _refuse_foreign_types(
 
 
 def _is_own(name: str) -> bool:
-    """True for a calibrator or a record defined in one of the calibrator files.
+    """True for a calibrator or a record defined in a file of one of `OWN_ROOMS`.
 
     A name that such a file merely imports is not its own, or a forged file could
     reach anything through us.
     """
     from sklearn.base import BaseEstimator
 
-    import coolhead.calibrators as room
-
     place, _, wanted = name.rpartition(".")
-    if place not in {f"{room.__name__}.{m.name}" for m in iter_modules(room.__path__)}:
+    room, _, file = place.rpartition(".")
+    if room not in OWN_ROOMS:
+        return False
+    if file not in {found.name for found in iter_modules(import_module(room).__path__)}:
         return False
     found = vars(import_module(place)).get(wanted)
     if not isinstance(found, type) or found.__module__ != place:
