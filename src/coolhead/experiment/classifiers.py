@@ -82,18 +82,32 @@ def archive_checksum(archive: DomainArchive) -> str:
     return digest.hexdigest()
 
 
-def load_data(data: Data, *, train: bool = False) -> DomainArchive:
-    """The rows a classifier is applied to, or with `train` those it learns from."""
+def load_data(
+    data: Data, *, train: bool = False, cache: Path | None = None
+) -> DomainArchive:
+    """The rows a classifier is applied to, or with `train` those it learns from.
+
+    `cache` is a folder where simulated data is kept once it is made.
+    """
     if isinstance(data, BundledData):
         from coolhead.datasets import load_dataset
 
         return load_dataset(data.dataset)
     if isinstance(data, FormationsData):
-        return _formations(data)
+        from coolhead.datasets.formations import load_formations
+
+        return load_formations(
+            data.n_images, data.backbone, random_state=data.random_state, cache=cache
+        )
     if isinstance(data, ArchiveData):
         path = data.train_path if train and data.train_path else data.path
         return load_archive(path)
     raise ValueError("data.kind is 'trained': its archives come with logits")
+
+
+def data_folder(run: Path) -> Path:
+    """Where a run keeps data that it had to make."""
+    return run / "data"
 
 
 def trained_path(data: TrainedData, source: tuple[str, ...], seed: int) -> Path:
@@ -122,7 +136,7 @@ def train_classifier(training: Training, folder: Path) -> Path:
     from coolhead.heads import train_head
 
     path = folder / training.file_name
-    archive = load_data(training.data)
+    archive = load_data(training.data, cache=data_folder(folder.parent))
     separate = isinstance(training.data, ArchiveData) and training.data.train_path
     rows = load_data(training.data, train=True) if separate else archive
     small = (
@@ -158,7 +172,3 @@ def _sample(archive: DomainArchive) -> DomainArchive:
         return archive
     rows = np.random.default_rng(0).choice(len(archive), REFERENCE_ROWS, replace=False)
     return archive.rows(np.sort(rows))
-
-
-def _formations(data: FormationsData) -> DomainArchive:
-    raise NotImplementedError

@@ -29,16 +29,28 @@ class Method:
         """True if the method sees labels of the target domain."""
         return "target" in self.rows
 
+    @property
+    def sees_target(self) -> bool:
+        """True if the method needs rows of the target domain, labelled or not."""
+        if self.place is None:
+            return False
+        wanted = inspect.signature(self.maker.fit).parameters
+        return self.is_oracle or "target_features" in wanted
+
+    @property
+    def maker(self) -> Any:
+        """The class of the calibrator."""
+        module, name = str(self.place).split(":")
+        return getattr(import_module(module), name)
+
     def build(self, *, n_clusters: int, random_state: int) -> Any:
         """A fresh calibrator, given clusters and seed where its class takes them."""
         if self.place is None:
             return None
-        module, name = self.place.split(":")
-        maker = getattr(import_module(module), name)
-        known = inspect.signature(maker).parameters
+        known = inspect.signature(self.maker).parameters
         settings = {"n_clusters": n_clusters, "random_state": random_state}
         given = {key: value for key, value in settings.items() if key in known}
-        return maker(**(given | self.options))
+        return self.maker(**(given | self.options))
 
 
 _SOURCE: tuple[Role, ...] = ("source",)

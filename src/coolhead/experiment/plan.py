@@ -8,6 +8,7 @@ from coolhead.archive import load_archive
 from coolhead.experiment.classifiers import (
     Training,
     archive_checksum,
+    data_folder,
     file_safe,
     load_data,
     settings_key,
@@ -63,7 +64,7 @@ def make_plan(protocol: Protocol, run: Path) -> Plan:
     """List what a run of `protocol` consists of; reads the data once."""
     if isinstance(protocol.data, TrainedData):
         return _plan_with_given_logits(protocol, protocol.data, run)
-    checksum = _data_checksum(protocol)
+    checksum = _data_checksum(protocol, run)
     trainings: dict[str, Training] = {}
     jobs = []
     for name, classifier in protocol.classifiers.items():
@@ -123,8 +124,8 @@ def _job(
     )
 
 
-def _data_checksum(protocol: Protocol) -> str:
-    archive = load_data(protocol.data)
+def _data_checksum(protocol: Protocol, run: Path) -> str:
+    archive = load_data(protocol.data, cache=data_folder(run))
     _require_domains(protocol, archive.domain_names, "the data")
     digests = [archive_checksum(archive)]
     if isinstance(protocol.data, ArchiveData) and protocol.data.train_path:

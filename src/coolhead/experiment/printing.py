@@ -4,6 +4,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from rich.box import SIMPLE
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -92,9 +93,15 @@ def print_outcome(outcome: Outcome) -> None:
 def print_table(table: Table) -> None:
     """Print a table and its notes."""
     header, body = page_layout(table)
-    drawn = RichTable(title=table.title, title_justify="left")
+    drawn = RichTable(
+        title=table.title,
+        title_justify="left",
+        box=SIMPLE,
+        padding=(0, 1),
+        pad_edge=False,
+    )
     for number, name in enumerate(header):
-        drawn.add_column(name, justify="right" if number else "left")
+        drawn.add_column(name, justify="right" if number else "left", no_wrap=True)
     for row in body:
         drawn.add_row(*row)
     console = Console()

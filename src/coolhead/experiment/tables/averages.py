@@ -15,7 +15,6 @@ SUMMARY = {
     "ECE": "ece_mean",
     "null": "ece_null",
     "NLL": "nll",
-    "Brier": "brier",
     "gain": "gain",
     "acc": "accuracy",
 }
@@ -83,7 +82,7 @@ def summary(scores: Scores) -> Table:
         worse = _share_worse(scores.paired(method, "uncalibrated"))
         cells.add(name, "worse", worse)
     notes = (
-        "ECE, Brier, gain and accuracy in per cent, means over splits and seeds. Null: "
+        "ECE, gain and accuracy in per cent, means over splits and seeds. Null: "
         "the ECE that a perfectly calibrated classifier shows by chance. Gain: fall of "
         "the Brier score. IR: share of the way from source-only to the oracle. Worse: "
         "share of splits (%) with a higher ECE than uncalibrated.",

@@ -1,0 +1,124 @@
+"""Sweeps at the paper's sizes on simulated logits, and the same work the usual way.
+
+    python benchmarks/paper_size.py office-home
+    python benchmarks/paper_size.py domainnet
+    python benchmarks/paper_size.py office-home --usual 2
+
+Archives are made first and not timed. `--usual N` runs N splits written as one would
+write them with scikit-learn, netcal and torchmetrics, in one process, and prints the
+ratio of CPU seconds per split. The table is printed as Markdown and JSON.
+"""
+
+import argparse
+import json
+import resource
+import tempfile
+import time
+from pathlib import Path
+
+from simulated_archives import DOMAINNET_TEST, OFFICE_HOME, write_archives
+
+from coolhead.experiment.protocol import Protocol, TrainedData, load_protocol
+from coolhead.experiment.results import read_table
+from coolhead.experiment.splits import make_splits
+from coolhead.experiment.sweep import run_sweep
+
+SIZES = {"office-home": (OFFICE_HOME, 65), "domainnet": (DOMAINNET_TEST, 345)}
+METHODS = (
+    "uncalibrated",
+    "source-only",
+    "target-only",
+    "set-level",
+    "nearest-cluster",
+    "regression",
+    "ensemble",
+    "transcal",
+    "wts",
+    "cpcs",
+)
+LIMITS = {"office-home": 20.0, "domainnet": 480.0}
+
+
+def paper_protocol(name: str, archives: Path) -> Protocol:
+    """The bundled protocol on given logits: ten methods, one number of clusters."""
+    protocol = load_protocol(name)
+    methods = protocol.methods.model_copy(update={"names": METHODS, "sensitivity": ()})
+    pattern = str(archives / "source={source}.safetensors")
+    return protocol.model_copy(
+        update={
+            "data": TrainedData(kind="trained", pattern=pattern),
+            "classifiers": {},
+            "methods": methods,
+            "seeds": (0,),
+        }
+    )
+
+
+def cpu_seconds() -> float:
+    """User and system time of this process and of its finished children."""
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return sum(u.ru_utime + u.ru_stime for u in (own, children))
+
+
+def peak_megabytes(jobs: int) -> float:
+    """Upper bound of the memory in use: this process and `jobs` largest children."""
+    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return (own + jobs * child) / 1024
+
+
+def measure(name: str, archives: Path, folder: Path, jobs: int) -> dict:
+    """Run the sweep; return wall and CPU seconds and the memory."""
+    from joblib.externals.loky import get_reusable_executor
+
+    protocol = paper_protocol(name, archives)
+    start, cpu = time.perf_counter(), cpu_seconds()
+    outcome = run_sweep(protocol, folder, jobs=jobs)
+    wall = time.perf_counter() - start
+    get_reusable_executor().shutdown(wait=True)
+    n_methods = len(set(read_table(outcome.run, "results")["method"]))
+    return {
+        "sweep": name,
+        "splits": outcome.n_cells,
+        "failed": outcome.n_failed,
+        "methods": n_methods,
+        "wall_seconds": round(wall, 1),
+        "limit_seconds": LIMITS[name],
+        "cpu_seconds": round(cpu_seconds() - cpu, 1),
+        "peak_megabytes": round(peak_megabytes(jobs)),
+        "jobs": jobs,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("sweep", choices=sorted(SIZES))
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--usual", type=int, default=0, metavar="SPLITS")
+    parser.add_argument("--archives", type=Path, help="keep the archives here")
+    arguments = parser.parse_args()
+    sizes, n_classes = SIZES[arguments.sweep]
+    splits = make_splits(load_protocol(arguments.sweep).roles)
+    sources = list(dict.fromkeys(split.source for split in splits))
+    with tempfile.TemporaryDirectory() as temporary:
+        archives = arguments.archives or Path(temporary) / "archives"
+        write_archives(archives, sizes, n_classes, sources)
+        folder = Path(temporary) / "runs"
+        found = measure(arguments.sweep, archives, folder, arguments.jobs)
+        if arguments.usual:
+            from usual_way import usual_sweep
+
+            protocol = paper_protocol(arguments.sweep, archives)
+            cpu = usual_sweep(protocol, splits[: arguments.usual])
+            ours = found["cpu_seconds"] / found["splits"]
+            found["usual_cpu_seconds_per_split"] = round(cpu / arguments.usual, 1)
+            found["ratio"] = round(cpu / arguments.usual / ours, 1)
+    print("| " + " | ".join(found) + " |")
+    print("|" + "---|" * len(found))
+    print("| " + " | ".join(map(str, found.values())) + " |")
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()
