@@ -1,5 +1,6 @@
 """Row blocks of several Dask collections side by side; blocks never meet."""
 
+import warnings
 from collections.abc import Callable
 from math import isnan
 from typing import Any
@@ -119,7 +120,10 @@ def _as_array(values: Any, name: str, rows: tuple = ()) -> Any:
     if isinstance(values, da.Array):
         array = values
     elif hasattr(values, "to_dask_array"):
-        array = values.to_dask_array()
+        with warnings.catch_warnings():
+            # Strings and nullable numbers come as objects; each block is checked.
+            warnings.filterwarnings("ignore", message="Dask currently has limited")
+            array = values.to_dask_array()
     elif rows:
         plain = np.asarray(values)
         if any(isnan(n) for n in rows) or sum(rows) != len(plain):
