@@ -52,7 +52,11 @@ def save_calibrator(
     with ZipFile(buffer, "a", compression=ZIP_DEFLATED) as archive:
         archive.writestr(HEADER, json.dumps(header, indent=1, ensure_ascii=False))
     with atomic_path(path) as temporary:
-        temporary.write_bytes(buffer.getvalue())
+        try:
+            temporary.write_bytes(buffer.getvalue())
+        except OSError as error:
+            reason = f"cannot write {os.fspath(path)}: {error.strerror}"
+            raise OSError(reason) from error
 
 
 def load_calibrator(path: str | os.PathLike, *, trusted: Sequence[str] = ()) -> Any:

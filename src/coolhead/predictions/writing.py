@@ -56,9 +56,8 @@ def write_blocks(
         except PolarsError as error:
             raise OSError(f"cannot write {path}: {_one_line(error)}") from error
         except OSError as error:
-            if error.errno is None:
-                raise
-            raise OSError(f"cannot write {path}: {error.strerror}") from error
+            reason = error.strerror or _one_line(error)
+            raise OSError(f"cannot write {path}: {reason}") from error
 
 
 def _write_table(sink: Callable[[pl.LazyFrame, Path, int], Any]) -> Callable[..., None]:
