@@ -72,6 +72,15 @@ _MULTI_DOMAIN = "coolhead.calibrators.multidomain:MultiDomainTemperature"
 _PARAMETRIC = "coolhead.calibrators.parametric:ParameterizedTemperature"
 _DENSITY = "coolhead.calibrators.density_aware:DensityAwareTemperature"
 _MIXTURE = "coolhead.calibrators.ensemble_ts:EnsembleTemperatureScaling"
+_AUTO = "coolhead.calibrators.auto:AutoCalibrator"
+_SHIFT_AWARE = "coolhead.calibrators.shift_aware:ShiftAwareTemperature"
+_VECTOR = "coolhead.calibrators.vector:VectorScaling"
+_BIAS_CORRECTED = "coolhead.calibrators.vector:BiasCorrectedTemperature"
+_MATRIX = "coolhead.calibrators.matrix:MatrixScaling"
+_PLATT = "coolhead.calibrators.platt:PlattScaling"
+_HISTOGRAM = "coolhead.calibrators.histogram:HistogramBinning"
+_ISOTONIC = "coolhead.calibrators.isotonic:IsotonicCalibration"
+_BAYESIAN = "coolhead.calibrators.bayesian_binning:BayesianBinning"
 
 
 def _transfer(label: str, place: str, **settings: Any) -> Method:
@@ -99,6 +108,11 @@ METHODS: dict[str, Method] = {
     ),
     "regression+source": Method("Regression + source", _REGRESSED, _WITH_SOURCE),
     "ensemble+source": Method("Ensemble + source", _ENSEMBLE, _WITH_SOURCE),
+    # Beyond the paper
+    "shift-aware": Method(
+        "Shift-aware", _SHIFT_AWARE, _WITH_SOURCE, sees_training_data=True
+    ),
+    "auto": Method("Auto", _AUTO, _WITH_SOURCE, sees_training_data=True),
     # Other methods without target data
     "set-level-equal": Method(
         "Set-level, equal domains", _SET_LEVEL, options={"domain_weights": "equal"}
@@ -107,6 +121,17 @@ METHODS: dict[str, Method] = {
     "pts": Method("PTS", _PARAMETRIC),
     "dac": Method("DAC", _DENSITY, sees_training_data=True),
     "ets": Method("ETS", _MIXTURE),
+    # Methods that change the class scores
+    "vector": Method("Vector scaling", _VECTOR),
+    "bcts": Method("Bias-corrected temperature", _BIAS_CORRECTED),
+    "matrix": Method("Matrix scaling", _MATRIX),
+    "platt": Method("Platt", _PLATT),
+    "histogram": Method("Histogram binning", _HISTOGRAM),
+    "isotonic": Method("Isotonic", _ISOTONIC),
+    "isotonic-pooled": Method(
+        "Isotonic, pooled", _ISOTONIC, options={"scheme": "pooled"}
+    ),
+    "bayesian-binning": Method("Bayesian binning", _BAYESIAN),
     # Methods that need unlabelled target data
     "transcal": _transfer("TransCal", _TRANSCAL, paper="transcal"),
     "transcal-root": _transfer(
