@@ -27,6 +27,66 @@ _HOMES = {
     "calibrators.ensemble": [
         "TemperatureEnsemble",
     ],
+    "calibrators.shift_aware": [
+        "ShiftAwareTemperature",
+    ],
+    "calibrators.select": [
+        "LeaveOneDomainOut",
+        "SelectByDomain",
+    ],
+    "calibrators.auto": [
+        "AutoCalibrator",
+    ],
+    "calibrators.reference": [
+        "Identity",
+        "SourceTemperature",
+        "OracleTemperature",
+        "OracleErrorTemperature",
+    ],
+    "calibrators.weighted": [
+        "WeightedTemperature",
+        "WeightedClusterTemperature",
+    ],
+    "calibrators.cpcs": [
+        "CPCS",
+    ],
+    "calibrators.transcal": [
+        "TransCal",
+    ],
+    "calibrators.multidomain": [
+        "MultiDomainTemperature",
+    ],
+    "calibrators.parametric": [
+        "ParameterizedTemperature",
+    ],
+    "calibrators.density_aware": [
+        "DensityAwareTemperature",
+    ],
+    "calibrators.ensemble_ts": [
+        "EnsembleTemperatureScaling",
+    ],
+    "calibrators.vector": [
+        "VectorScaling",
+        "BiasCorrectedTemperature",
+    ],
+    "calibrators.matrix": [
+        "MatrixScaling",
+    ],
+    "calibrators.platt": [
+        "PlattScaling",
+    ],
+    "calibrators.histogram": [
+        "HistogramBinning",
+    ],
+    "calibrators.isotonic": [
+        "IsotonicCalibration",
+    ],
+    "calibrators.bayesian_binning": [
+        "BayesianBinning",
+    ],
+    "calibrators.outside": [
+        "OutsideCalibrator",
+    ],
     "calibrators.classifier": [
         "CalibratedClassifier",
     ],
@@ -60,9 +120,25 @@ _HOMES = {
     ],
     "datasets": [
         "load_dataset",
+        "split_large_small",
     ],
     "paper": [
         "paper_table",
+    ],
+    "shift": [
+        "coverage",
+        "density_ratio",
+        "shift_report",
+    ],
+    "heads": [
+        "train_head",
+    ],
+    "persist": [
+        "load_calibrator",
+        "save_calibrator",
+    ],
+    "monitor": [
+        "DriftMonitor",
     ],
 }
 _ROOMS = ["dask", "heads", "shift", "torch"]
@@ -72,14 +148,41 @@ __all__ = [*_HOME, *_ROOMS]  # pyright: ignore[reportUnsupportedDunderAll]
 
 if TYPE_CHECKING:
     from coolhead.archive import DomainArchive, load_archive
+    from coolhead.calibrators.auto import AutoCalibrator
+    from coolhead.calibrators.bayesian_binning import BayesianBinning
     from coolhead.calibrators.classifier import CalibratedClassifier
     from coolhead.calibrators.clustered import (
         NearestClusterTemperature,
         RegressedTemperature,
     )
+    from coolhead.calibrators.cpcs import CPCS
+    from coolhead.calibrators.density_aware import DensityAwareTemperature
     from coolhead.calibrators.ensemble import TemperatureEnsemble
+    from coolhead.calibrators.ensemble_ts import EnsembleTemperatureScaling
+    from coolhead.calibrators.histogram import HistogramBinning
+    from coolhead.calibrators.isotonic import IsotonicCalibration
+    from coolhead.calibrators.matrix import MatrixScaling
+    from coolhead.calibrators.multidomain import MultiDomainTemperature
+    from coolhead.calibrators.outside import OutsideCalibrator
+    from coolhead.calibrators.parametric import ParameterizedTemperature
+    from coolhead.calibrators.platt import PlattScaling
+    from coolhead.calibrators.reference import (
+        Identity,
+        OracleErrorTemperature,
+        OracleTemperature,
+        SourceTemperature,
+    )
+    from coolhead.calibrators.select import LeaveOneDomainOut, SelectByDomain
+    from coolhead.calibrators.shift_aware import ShiftAwareTemperature
     from coolhead.calibrators.temperature import TemperatureScaling
-    from coolhead.datasets import load_dataset
+    from coolhead.calibrators.transcal import TransCal
+    from coolhead.calibrators.vector import BiasCorrectedTemperature, VectorScaling
+    from coolhead.calibrators.weighted import (
+        WeightedClusterTemperature,
+        WeightedTemperature,
+    )
+    from coolhead.datasets import load_dataset, split_large_small
+    from coolhead.heads import train_head
     from coolhead.metrics import (
         brier_score,
         calibration_gain,
@@ -104,9 +207,12 @@ if TYPE_CHECKING:
         subsample_mean,
         top_label_brier_score,
     )
+    from coolhead.monitor import DriftMonitor
     from coolhead.numerics.inputs import logits_from_probabilities
     from coolhead.numerics.temperature import Status, TemperatureFit, fit_temperature
     from coolhead.paper import paper_table
+    from coolhead.persist import load_calibrator, save_calibrator
+    from coolhead.shift import coverage, density_ratio, shift_report
 
 
 def __getattr__(name: str) -> Any:

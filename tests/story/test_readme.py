@@ -1,0 +1,44 @@
+"""The README's Python runs, from top to bottom, as a reader would paste it."""
+
+import re
+from pathlib import Path
+
+import matplotlib
+import pytest
+
+README = Path(__file__).parents[2] / "README.md"
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", README.read_text(), re.DOTALL)
+
+
+@pytest.mark.slow
+def test_python_blocks_run(capsys):
+    matplotlib.use("Agg")
+    scope = {}
+    for block in blocks("python"):
+        exec(compile(block, str(README), "exec"), scope)
+    assert "stacked" in capsys.readouterr().out
+    assert scope["probabilities"].shape == (4200, 3)
+
+
+def test_commands_exist():
+    from coolhead.cli import COMMANDS
+
+    shown = re.findall(r"^coolhead (\w+)", README.read_text(), re.MULTILINE)
+    assert len(shown) > 5
+    assert set(shown) <= set(COMMANDS)
+
+
+def test_methods_exist():
+    import coolhead as ch
+
+    table = README.read_text().split("## Methods")[1].split("## Where")[0]
+    for name in re.findall(r"`([A-Z]\w+)`", table):
+        assert hasattr(ch, name), name
+
+
+def test_links_lead_somewhere():
+    for target in re.findall(r"\]\(([^)]+)\)", README.read_text()):
+        assert (README.parent / target).exists(), target
