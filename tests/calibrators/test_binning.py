@@ -171,6 +171,26 @@ def test_replace_top_with_certain_rows():
     np.testing.assert_allclose(found, [[0.4, 0.3, 0.3], [0.8, 0.1, 0.1]])
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_top_label_methods_keep_the_prediction(dtype):
+    # Right by chance only: the wanted confidence is near 1/k, far below the old one.
+    logits, _ = logits_and_labels(2000, 5, scale=9.0, dtype=dtype)
+    labels = np.random.default_rng(5).integers(0, 5, 2000)
+    for method in (
+        HistogramBinning(),
+        BayesianBinning(),
+        IsotonicCalibration("top_label"),
+    ):
+        method.fit(logits, labels)
+        assert method.accuracy_change_ == 0
+        largest, predicted = method.confidence(logits)
+        np.testing.assert_array_equal(predicted, logits.argmax(axis=1))
+        np.testing.assert_array_equal(
+            method.predict_proba(logits).argmax(axis=1), predicted
+        )
+        assert largest.mean() == pytest.approx(0.2, abs=0.02)
+
+
 def test_wrong_options_are_refused(data):
     for method in (
         HistogramBinning(scheme="x"),

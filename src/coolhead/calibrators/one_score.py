@@ -1,7 +1,7 @@
 """Maps of one score to one probability, put to work on many classes.
 
 "top_label": the map sees the confidence and whether the prediction is right; the
-other classes share what is left in their old proportions. "one_vs_all": every class
+other classes share what is left, and the prediction stays. "one_vs_all": every class
 has its own map and the results are scaled to sum to one.
 """
 
@@ -16,6 +16,8 @@ from coolhead.numerics.softmax import confidence, softmax
 SCHEMES = ("top_label", "one_vs_all")
 # Keeps every class possible, and breaks ties by the original order.
 BLEND = 1e-9
+# Keeps the top label just ahead, so that rounding cannot change it.
+TIE = 1e-5
 
 Curve = Any
 FitCurve = Callable[[np.ndarray, np.ndarray, np.ndarray], Curve]
@@ -58,18 +60,25 @@ def apply_curves(
 
 
 def replace_top(logits: np.ndarray, top: np.ndarray, wanted: np.ndarray) -> np.ndarray:
-    """Probabilities with the wanted one for class `top`, the others in proportion.
+    """Probabilities with the wanted one for class `top`, which stays the largest.
 
-    The others are a softmax of their own, so that they keep their digits where the
-    top class has all but a millionth of the mass.
+    The others keep their proportions, as far as none of them overtakes the top: the
+    second of an overconfident classifier would otherwise inherit all it lost. Where
+    it must be, they are made more even, and a wish below 1/k becomes 1/k.
     """
-    each = np.arange(len(top))
-    # Exactly 0 or 1 would make a single surprise infinitely bad.
-    wanted = np.clip(wanted, BLEND, 1 - BLEND)
+    each, n_classes = np.arange(len(top)), logits.shape[1]
+    # Exactly 1 would make a single surprise infinitely bad.
+    wanted = np.clip(wanted, (1 + 10 * TIE) / n_classes, 1 - BLEND)
     others = logits.astype(np.float64)
     others[each, top] = -np.inf
+    # A softmax of their own keeps their digits where the top has nearly all mass.
     others -= others.max(axis=1, keepdims=True)
     np.exp(others, out=others)
-    others *= ((1 - wanted) / others.sum(axis=1))[:, None]
+    others /= others.sum(axis=1, keepdims=True)
+    even, largest = 1 / (n_classes - 1), others.max(axis=1)
+    allowed = (1 - TIE) * wanted / (1 - wanted)
+    room = np.maximum(largest - even, TIE * even)
+    blend = np.clip((largest - allowed) / room, 0.0, 1.0)[:, None]
+    others = ((1 - blend) * others + blend * even) * (1 - wanted)[:, None]
     others[each, top] = wanted
-    return others
+    return others / others.sum(axis=1, keepdims=True)

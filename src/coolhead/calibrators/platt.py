@@ -16,7 +16,7 @@ class PlattScaling(ScoreCalibrator):
 
     With two classes s is the difference of the logits. With more, s is the logit of
     the confidence, the target is whether the prediction is right, and the other
-    classes share what is left in their old proportions.
+    classes share what is left; the prediction stays.
 
     Attributes
     ----------

@@ -4,6 +4,8 @@ import numpy as np
 from sklearn.decomposition import PCA
 from sklearn.preprocessing import StandardScaler
 
+FITTED_ROWS = 5_000
+
 
 def compress(
     parts: list[np.ndarray], n_components: int, random_state: int
@@ -31,9 +33,9 @@ def compress(
     rows = StandardScaler(copy=False).fit_transform(rows)
     n_components = min(n_components, *rows.shape)
     if n_components < rows.shape[1]:
-        rows = PCA(n_components, copy=False, random_state=random_state).fit_transform(
-            rows
-        )
+        # A few thousand rows settle the components; all rows are then projected.
+        some = rows[:: max(1, len(rows) // FITTED_ROWS)]
+        rows = PCA(n_components, random_state=random_state).fit(some).transform(rows)
     # Unit scale lets one penalty serve every component and every width.
     rows = StandardScaler().fit_transform(rows.astype(float))
     cuts = np.cumsum([len(part) for part in parts])[:-1]

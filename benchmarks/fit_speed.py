@@ -1,0 +1,83 @@
+"""Fit time and peak memory of every method on one large calibration set.
+
+    python benchmarks/fit_speed.py [--rows 10000] [--classes 345] [--columns 512]
+
+Time is processor time (both cores of two threads count) and wall time. Memory is the
+growth of the resident set at its peak, in multiples of the arrays the method is
+given. Linux only, as the peak is read from /proc.
+"""
+
+import argparse
+import gc
+import inspect
+import time
+import warnings
+from pathlib import Path
+
+import numpy as np
+from compared_methods import METHODS, fit_with
+
+
+def simulate(n_rows: int, n_classes: int, n_columns: int, step: float, seed: int):
+    """Overconfident logits that are linear in the features; `step` shifts the rows."""
+    rng = np.random.default_rng(seed)
+    head = np.random.default_rng(7).normal(size=(n_columns, n_classes))
+    features = rng.normal(size=(n_rows, n_columns)) + step / np.sqrt(n_columns)
+    logits = features @ head * 4 / np.sqrt(n_columns)
+    labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    return (3 * logits).astype(np.float32), labels, features.astype(np.float32)
+
+
+def resident(field: str) -> int:
+    """Bytes of the process, now ("VmRSS") or at the peak ("VmHWM")."""
+    lines = Path("/proc/self/status").read_text().splitlines()
+    line = next(line for line in lines if line.startswith(field))
+    return 1024 * int(line.split()[1])
+
+
+def measure(method, logits, labels, known) -> tuple[float, float, float, str]:
+    """Processor seconds, wall seconds, peak growth in multiples of the data, status."""
+    calibrator = method.make()
+    names = inspect.signature(calibrator.fit).parameters
+    given = [value for name, value in known.items() if name in names]
+    data = logits.nbytes + sum(np.asarray(value).nbytes for value in given)
+    gc.collect()
+    Path("/proc/self/clear_refs").write_text("5")
+    before = resident("VmRSS")
+    start, clock = time.process_time(), time.perf_counter()
+    fit_with(calibrator, logits, labels, **known)
+    seconds, wall = time.process_time() - start, time.perf_counter() - clock
+    growth = max(0, resident("VmHWM") - before) / data
+    return seconds, wall, growth, str(np.ravel(calibrator.status_)[0])
+
+
+def run(n_rows: int, n_classes: int, n_columns: int, only: list[str]) -> None:
+    """Print one Markdown row per method."""
+    logits, labels, features = simulate(n_rows, n_classes, n_columns, 0.0, 0)
+    target_logits, _, target_features = simulate(n_rows, n_classes, n_columns, 1.0, 1)
+    known = {
+        "features": features,
+        "sample_domain": np.arange(n_rows) % 3,
+        "target_features": target_features,
+        "target_logits": target_logits,
+    }
+    print("| method | CPU s | wall s | peak memory / data | status |")
+    print("|---|---|---|---|---|")
+    for name, method in METHODS.items():
+        if only and name not in only:
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            seconds, wall, growth, status = measure(method, logits, labels, known)
+        row = f"| {name} | {seconds:.2f} | {wall:.2f} | {growth:.2f} | {status} |"
+        print(row, flush=True)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, default=10_000)
+    parser.add_argument("--classes", type=int, default=345)
+    parser.add_argument("--columns", type=int, default=512)
+    parser.add_argument("--only", nargs="*", default=[], help="names of methods")
+    arguments = parser.parse_args()
+    run(arguments.rows, arguments.classes, arguments.columns, arguments.only)
