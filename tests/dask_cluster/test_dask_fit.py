@@ -190,6 +190,8 @@ def test_what_is_wrong_is_named():
         coolhead.dask.fit_temperature(logits, da.where(labels > 5, 9, labels) * 0 + 9)
     with pytest.raises(ValueError, match="labels has 1999 rows, the logits have 2000"):
         coolhead.dask.fit_temperature(logits, labels[1:])
+    with pytest.raises(ValueError, match="sample_weight is zero in every row"):
+        coolhead.dask.fit_temperature(logits, labels, sample_weight=0.0 * labels)
     with pytest.raises(ValueError, match="features is missing"):
         coolhead.dask.fit(NearestClusterTemperature(), logits, labels)
     with pytest.raises(TypeError, match="logits is a ndarray; wanted a Dask array"):

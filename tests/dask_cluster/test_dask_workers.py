@@ -11,6 +11,9 @@ import coolhead.dask
 from conftest import distributed, make_rows
 from coolhead.calibrators.ensemble import TemperatureEnsemble
 
+# One cluster, even where the tests themselves are spread over processes.
+pytestmark = pytest.mark.xdist_group("dask")
+
 
 def test_fit_and_evaluate(client):
     rows = make_rows(20, 6000)

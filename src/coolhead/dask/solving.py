@@ -62,6 +62,8 @@ def solve_blocks(table: Table, n_groups: int = 1, pull: Pull | None = None) -> S
     counts = _group_counts(table, n_groups)
     strides = warm_start_strides(counts.sum(axis=0))
     totals, sample = _look(table, counts, strides)
+    if not totals.mass.any():
+        raise ValueError("sample_weight is zero in every row; wanted one weight > 0")
     last_step = LAST_STEP[computing_dtype(table["logits"])]
     evaluate = partial(_evaluate, table, totals.mass)
     rough = None if strides is None else _rough(sample, totals.mass)

@@ -67,13 +67,13 @@ class OfNeighborDistance(Exact):
     def forward(self, logits: Tensor, features: Tensor) -> Tensor:
         values = self.intercept
         for index, layer in enumerate(self.layers):
-            rows = _unit_length(features[:, layer].float()).double()
-            reference = self.get_buffer(f"reference_{index}").double()
-            lengths = reference.square().sum(dim=1)
-            squared = lengths - 2 * rows @ reference.T
-            nearest = squared.topk(self.n_neighbors, dim=1, largest=False).values
-            own = rows.square().sum(dim=1)
-            values = values + self.slope[index] * (nearest[:, -1] + own).clamp(min=0)
+            rows = _unit_length(features[:, layer].float())
+            reference = self.get_buffer(f"reference_{index}")
+            # Single precision finds the neighbour; its distance is taken exactly.
+            squared = reference.square().sum(dim=1) - 2 * rows @ reference.T
+            order = squared.topk(self.n_neighbors, dim=1, largest=False).indices
+            apart = rows.double() - reference[order[:, -1]].double()
+            values = values + self.slope[index] * apart.square().sum(dim=1)
         return values.clamp(min=self.floor)
 
 
