@@ -1,0 +1,144 @@
+"""The page of measured results: complete, honest, and written by one call."""
+
+import numpy as np
+import polars as pl
+import pytest
+from small_world import DOMAINS, make_archive, protocol_content
+
+import coolhead.experiment.summary as summary
+from coolhead.experiment.demo import answers, run_and_show
+from coolhead.experiment.protocol import Protocol
+from coolhead.experiment.tables.evidence import ratio_difference, split_means
+from coolhead.experiment.tables.findings import check_findings
+from coolhead.experiment.tables.scores import Scores
+
+METHODS = {
+    "names": [
+        "uncalibrated",
+        "source-only",
+        "target-only",
+        "set-level",
+        "ensemble",
+        "auto",
+    ],
+    "clusters": 3,
+    "sensitivity": [2, 3],
+}
+
+
+@pytest.fixture(scope="module")
+def protocol(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("summary")
+    for number, name in enumerate(DOMAINS):
+        path = folder / f"source={name}.safetensors"
+        make_archive(n_rows=120, random_state=number).save(path)
+    return Protocol.model_validate(protocol_content(folder, methods=METHODS))
+
+
+def test_the_page_tells_how_it_came_about(protocol, tmp_path, monkeypatch):
+    monkeypatch.setattr(summary, "result_protocols", lambda pacs, n_seeds: [protocol])
+    out = tmp_path / "deep" / "RESULTS.md"
+    failed = summary.write_results(None, out, folder=tmp_path, jobs=1)
+    page = out.read_text()
+    assert failed == 0
+    for piece in (
+        "# Measured results",
+        "## A small world",
+        "Machine: ",
+        "numpy ",
+        "The paper's findings:",
+        "Auto against each method, improvement ratio",
+        "best without target in hindsight",
+        "Harm by split and seed",
+        "### Summary",
+    ):
+        assert piece in page
+
+
+def test_result_protocols_share_one_head_and_the_seeds(tmp_path):
+    protocols = summary.result_protocols(tmp_path / "pacs.npz", 5)
+    assert [p.name for p in protocols] == ["sentiment", "digits", "pacs"]
+    for protocol in protocols:
+        assert protocol.seeds == (0, 1, 2, 3, 4)
+        (classifier,) = protocol.classifiers.values()
+        assert (classifier.kind, classifier.settings) == ("erm", {})
+    assert len(summary.result_protocols(None, 2)) == 2
+
+
+def test_everything_is_written_and_shown(protocol, tmp_path, capsys):
+    outcome = run_and_show(protocol, tmp_path, jobs=1)
+    shown = capsys.readouterr().out
+    assert "12 of 12 cells done" in shown
+    assert "lowest mean ECE without any target data" in shown
+    for name in ("results.parquet", "results.csv", "run.json", "tables/summary.md"):
+        assert (outcome.run / name).is_file()
+    assert len(list((outcome.run / "figures").glob("*.svg"))) == 2
+    assert len(answers(outcome.run)) == 1
+
+
+def invented(values: dict[str, list[float]]) -> Scores:
+    rows = [
+        {"split": f"s{i}", "seed": 0, "method": method, "ece_mean": ece}
+        for method, column in values.items()
+        for i, ece in enumerate(column)
+    ]
+    return Scores(pl.DataFrame(rows))
+
+
+def test_difference_of_improvement_ratios():
+    scores = invented(
+        {
+            "source-only": [10.0, 12.0, 14.0],
+            "target-only": [2.0, 2.0, 2.0],
+            "set-level": [6.0, 7.0, 8.0],
+            "ensemble": [4.0, 4.5, 5.0],
+        }
+    )
+    found = ratio_difference(scores, "ensemble", "set-level")
+    assert found.estimate == pytest.approx(0.25)
+    assert 0 < found.low <= found.estimate <= found.high
+    back = ratio_difference(scores, "set-level", "ensemble")
+    assert back.estimate == pytest.approx(-0.25)
+
+
+def test_no_ratio_where_there_is_no_room():
+    scores = invented(
+        {"source-only": [2.0], "target-only": [3.0], "set-level": [2.0], "auto": [1.0]}
+    )
+    assert ratio_difference(scores, "auto", "set-level") is None
+
+
+def test_splits_count_once_however_many_seeds():
+    frame = pl.DataFrame(
+        {
+            "split": ["a", "a", "b"],
+            "seed": [0, 1, 0],
+            "method": ["set-level"] * 3,
+            "ece_mean": [1.0, 3.0, 5.0],
+        }
+    )
+    assert np.array_equal(split_means(Scores(frame), "set-level"), [2.0, 5.0])
+
+
+def test_findings_that_do_not_carry_over_are_said():
+    scores = invented(
+        {
+            "uncalibrated": [5.0, 5.0],
+            "source-only": [8.0, 8.0],
+            "set-level": [4.0, 6.0],
+            "ensemble": [9.0, 9.0],
+        }
+    )
+    frame = pl.DataFrame(
+        {"method": ["ensemble"] * 2, "n_clusters": [2, 8], "ece": [0.02, 0.06]}
+    )
+    lines = list(check_findings(scores, frame))
+    assert any("Holds: Set-level lowers the ECE against Source" in s for s in lines)
+    for claim in (
+        "Ensemble lowers the ECE",
+        "the ensemble has the lowest mean ECE",
+        "Set-level never harms",
+        "number of clusters matters little",
+    ):
+        (line,) = [line for line in lines if claim in line]
+        assert line.startswith("**Does not hold**")
