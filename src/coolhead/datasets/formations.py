@@ -45,12 +45,21 @@ def formation_images(
     maps = np.repeat(np.arange(len(MAPS)), n_images)
     labels = np.tile(np.arange(n_images) % len(FORMATIONS), len(MAPS))
     images = np.empty((len(maps), size, size, 3), np.uint8)
-    for row, (code, label) in enumerate(zip(maps, labels, strict=True)):
-        # A generator per image: image i of a map is the same however many are asked.
-        rng = np.random.default_rng([random_state, int(code), row % n_images])
-        units, heading = place_units(FORMATIONS[label], rng)
-        images[row] = draw_scene(MAPS[code], units, heading, size, rng)
+    for row, code in enumerate(maps):
+        images[row] = formation_image(
+            int(code), row % n_images, size=size, random_state=random_state
+        )
     return images, labels, maps
+
+
+def formation_image(
+    code: int, number: int, *, size: int = 96, random_state: int = 0
+) -> np.ndarray:
+    """Image `number` of map `code`, (size, size, 3) uint8."""
+    # A generator per image: image i of a map is the same however many are asked.
+    rng = np.random.default_rng([random_state, code, number])
+    units, heading = place_units(FORMATIONS[number % len(FORMATIONS)], rng)
+    return draw_scene(MAPS[code], units, heading, size, rng)
 
 
 def write_formations(

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from coolhead.archive import DomainArchive
+from coolhead.experiment.examples import add_examples
 from coolhead.experiment.fitting import SplitRows, fit_method
 from coolhead.experiment.landscape import describe_shift, draw_map
 from coolhead.experiment.methods import METHODS
+from coolhead.experiment.pictures import Pictures
 from coolhead.experiment.predictions import Predictions, predict
 from coolhead.experiment.protocol import Evaluation, Methods
 from coolhead.experiment.results import CellResult
@@ -31,6 +33,7 @@ def evaluate_cell(
     random_state: int = 0,
     reference_features: np.ndarray | None = None,
     partition_folder: Path | None = None,
+    pictures: Pictures | None = None,
 ) -> CellResult:
     """Fit and score all methods of one split.
 
@@ -43,6 +46,7 @@ def evaluate_cell(
     reference_features : (r, d) what the classifier learned from, where that is not
         the source's Large rows.
     partition_folder : where k-means is kept, to be found by other cells.
+    pictures : draws a row by its number and id, for data that are images.
 
     Returns
     -------
@@ -60,6 +64,8 @@ def evaluate_cell(
     result = CellResult()
     fitted, predictions = _fit_all(data, methods, result)
     score_methods(predictions, evaluation, random_state, result)
+    if pictures is not None:
+        add_examples(data, predictions, pictures, result)
     if archive.features is not None:
         with warnings.catch_warnings():
             # What methods have to say was recorded when they were fitted.

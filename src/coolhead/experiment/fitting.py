@@ -111,10 +111,18 @@ class SplitRows:
     def _domains(self, roles: tuple[Role, ...]) -> frozenset[str]:
         return frozenset(d for role in roles for d in getattr(self.split, role))
 
-    def _rows(self, domains: frozenset[str], mask: np.ndarray) -> Rows:
+    @property
+    def evaluated_index(self) -> np.ndarray:
+        """Row numbers of `evaluated` in the archive."""
+        return self._index(frozenset(self.split.target), ~self.small)
+
+    def _index(self, domains: frozenset[str], mask: np.ndarray) -> np.ndarray:
         names = self.archive.domain_names
         codes = [code for code, name in enumerate(names) if name in domains]
-        index = np.flatnonzero(np.isin(self.archive.domain_codes, codes) & mask)
+        return np.flatnonzero(np.isin(self.archive.domain_codes, codes) & mask)
+
+    def _rows(self, domains: frozenset[str], mask: np.ndarray) -> Rows:
+        index = self._index(domains, mask)
         if not len(index):
             raise ValueError(f"no rows are left of {', '.join(sorted(domains))}")
         part = self.archive.rows(index)

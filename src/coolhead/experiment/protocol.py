@@ -42,23 +42,26 @@ class ArchiveData(Table):
     """One archive of features of all domains; classifiers are trained on it.
 
     `train_path` names a second archive when the classifier learns from other rows
-    than those of `path` (DomainNet: its train lists).
+    than those of `path` (DomainNet: its train lists). `images` is the folder that the
+    ids of the rows start from; the report then shows pictures.
     """
 
     kind: Literal["archive"]
     path: Path
     train_path: Path | None = None
+    images: Path | None = None
 
 
 class TrainedData(Table):
     """Archives with logits, one per source set, made by a classifier of the user.
 
     `pattern` holds ``{source}``, replaced by the source domains joined with ``+``,
-    and optionally ``{seed}``.
+    and optionally ``{seed}``. `images` as for an archive.
     """
 
     kind: Literal["trained"]
     pattern: str
+    images: Path | None = None
 
     @field_validator("pattern")
     @classmethod

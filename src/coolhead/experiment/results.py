@@ -20,6 +20,9 @@ A run is a folder ``runs/NAME``:
     - ``map``: x, y, role, domain, cluster, temperature (principal components of the
       calibration features; role is ``calibration``, ``target`` or ``centre``)
     - ``sensitivity``: method, n_clusters, ece (evaluated on all rows)
+    - ``examples``: rank, id, label, predicted, method, confidence, thumbnail (the
+      surest mistakes before calibration, of data with pictures; a PNG in base64 in
+      the row of the uncalibrated classifier)
     - ``notes``: note (what could not be described, and why)
 ``failures.parquet``
     method (``*`` for the whole cell), error.
@@ -92,6 +95,15 @@ TABLES: dict[str, dict[str, Any]] = {
         "temperature": pl.Float64,
     },
     "sensitivity": {"method": pl.String, "n_clusters": pl.Int64, "ece": pl.Float64},
+    "examples": {
+        "rank": pl.Int64,
+        "id": pl.String,
+        "label": pl.String,
+        "predicted": pl.String,
+        "method": pl.String,
+        "confidence": pl.Float64,
+        "thumbnail": pl.String,
+    },
     "notes": {"note": pl.String},
     "failures": {"method": pl.String, "error": pl.String},
     "runtimes": {

@@ -22,6 +22,7 @@ from coolhead.experiment.classifiers import (
     reference_path,
     train_classifier,
 )
+from coolhead.experiment.pictures import find_pictures
 from coolhead.experiment.plan import CellJob, Plan, make_plan
 from coolhead.experiment.protocol import Protocol
 from coolhead.experiment.record import write_run_record
@@ -165,6 +166,7 @@ def run_cell(job: CellJob) -> CellResult:
         random_state=protocol.seed_of("clusters", job.seed),
         reference_features=reference,
         partition_folder=job.path.parent.parent / "partitions",
+        pictures=find_pictures(protocol.data),
     )
 
 
