@@ -65,7 +65,9 @@ class AutoCalibrator(TemperatureCalibrator):
             "sample_weight": sample_weight,
         }
         shift_aware = ShiftAwareTemperature(random_state=self.random_state)
-        candidates = [TemperatureScaling(), shift_aware]
+        # The ridge is chosen once, not again in every fold.
+        ridge = shift_aware.fit(logits, labels, **given).ridge_
+        candidates = [TemperatureScaling(), shift_aware.set_params(ridge=ridge)]
         selection = SelectByDomain(candidates, combine="stack", prior=(0, 1))
         return self._remember(selection.fit(logits, labels, **given))
 

@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.linalg import eigh
 
 from coolhead.numerics.blocks import row_blocks
 
-REFERENCE_ROWS = 2_000
-COMPONENT_ROWS = 1_000
+REFERENCE_ROWS = 1_000
 SMALLEST_DISTANCE = 1e-6
 NEIGHBOURS_PER_BLOCK = 2**21
+FURTHEST = 1e6
 
 
 @dataclass(frozen=True)
@@ -24,13 +25,15 @@ class Home:
     """What is remembered of the data the classifier was trained on.
 
     points : (r, d) float32, reference features of unit length.
-    center : (d,) float32, mean of the reference features.
+    center : (d,) mean of the reference features, in their precision;
+    scale : their largest deviation from it.
     components : (p, d) float32, principal directions of the reference features.
     n_neighbours : which neighbour's distance counts.
     """
 
     points: np.ndarray
     center: np.ndarray
+    scale: float
     components: np.ndarray
     n_neighbours: int
 
@@ -42,29 +45,43 @@ def describe_home(
     reference: np.ndarray,
     *,
     n_components: int = 8,
-    n_neighbours: int = 10,
+    n_neighbours: int = 5,
     random_state: Any = 0,
 ) -> Home:
     """Centre, principal directions and unit vectors of the reference features, (r, d).
 
-    At most 2,000 rows are kept, drawn with `random_state`.
+    At most 1,000 rows are kept, drawn with `random_state`.
     """
     rows = thin_rows(len(reference), REFERENCE_ROWS, random_state)
     kept = np.asarray(reference[rows], np.float64)
     center = kept.mean(axis=0)
-    spread = kept[:COMPONENT_ROWS] - center
     # The scale is taken out first: squares of huge features would overflow.
-    size = np.abs(spread).max()
-    _, strength, directions = np.linalg.svd(
-        spread / size if size > 0 else spread, full_matrices=False
-    )
-    used = strength[:n_components] > 1e-7 * max(strength[0], 1e-300)
+    scale = float(np.abs(kept - center).max()) or 1.0
     return Home(
         unit_rows(kept),
-        center.astype(np.float32),
-        directions[:n_components][used].astype(np.float32),
+        center.astype(reference.dtype),
+        scale,
+        principal_directions((kept - center) / scale, n_components),
         min(n_neighbours, len(kept)),
     )
+
+
+def principal_directions(centred: np.ndarray, count: int) -> np.ndarray:
+    """Unit vectors of largest variance, (p, d) float32, p <= `count`.
+
+    Found from the smaller of the two Gram matrices; directions without variance are
+    left out.
+    """
+    n_rows, n_columns = centred.shape
+    tall = n_rows >= n_columns
+    gram = centred.T @ centred if tall else centred @ centred.T
+    last = len(gram) - 1
+    first = max(0, last - count + 1)
+    variance, vectors = eigh(gram, subset_by_index=[first, last])
+    used = variance > 1e-12 * max(float(np.trace(gram)), 1e-300)
+    directions = vectors[:, used] if tall else centred.T @ vectors[:, used]
+    length = np.sqrt(np.square(directions).sum(axis=0))
+    return (directions / length).T[::-1].astype(np.float32)
 
 
 def thin_rows(n_rows: int, limit: int, random_state: Any) -> np.ndarray:
@@ -100,7 +117,7 @@ def feature_length(logits: np.ndarray, features: np.ndarray, home: Home) -> np.n
     """Log of the distance to the centre of the reference features, (n,)."""
     squares = np.empty(len(features))
     for rows in row_blocks(*features.shape):
-        apart = features[rows].astype(np.float64) - home.center
+        apart = _from_center(features[rows], home)
         squares[rows] = np.vecdot(apart, apart)
     return 0.5 * np.log(np.maximum(squares, np.finfo(np.float64).tiny))
 
@@ -123,8 +140,16 @@ def principal_components(
     """Coordinates along the reference features' principal directions, (n, p)."""
     coordinates = np.empty((len(features), len(home.components)))
     for rows in row_blocks(*features.shape):
-        coordinates[rows] = (features[rows] - home.center) @ home.components.T
+        coordinates[rows] = _from_center(features[rows], home) @ home.components.T
     return coordinates
+
+
+def _from_center(features: np.ndarray, home: Home) -> np.ndarray:
+    """Offsets from the centre in units of the scale, cut off far outside."""
+    with np.errstate(over="ignore"):
+        apart = features - home.center
+        apart /= home.scale
+    return np.clip(apart, -FURTHEST, FURTHEST, out=apart)
 
 
 DESCRIPTORS: dict[str, Descriptor] = {

@@ -5,6 +5,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+FULL_SIZE = 50
+SMALLEST_DOMAIN = 20
+MOST_FOLDS = 10
+
 
 class Domains(NamedTuple):
     """Domains of the rows of one fit.
@@ -23,10 +27,16 @@ class Domains(NamedTuple):
         return self.is_source[self.codes]
 
     def share(self, weights: np.ndarray | None) -> np.ndarray:
-        """(n,) weights that sum to one and give every domain the same total."""
+        """(n,) weights that sum to one; domains count the same unless they are tiny.
+
+        A domain of n rows counts n / (n + 50): one of a single row must not speak as
+        loudly as one of thousands.
+        """
         given = np.ones(len(self.codes)) if weights is None else weights
         mass = np.bincount(self.codes, given, len(self.names))
-        per_row = np.where(mass > 0, 1 / np.where(mass > 0, mass, 1.0), 0.0)
+        sizes = np.bincount(self.codes, given > 0, len(self.names))
+        total = sizes / (sizes + FULL_SIZE)
+        per_row = np.where(mass > 0, total / np.where(mass > 0, mass, 1.0), 0.0)
         share = given * per_row[self.codes]
         return share / share.sum()
 
@@ -59,14 +69,27 @@ def find_domains(
     return Domains(names, codes, np.isin(known, wanted))
 
 
-def leave_one_out(domains: Domains) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """(n,) masks of the rows to fit on and of the one domain left out.
+class Fold(NamedTuple):
+    """(n,) masks of the rows to fit on and of those left out, and whose they are."""
 
-    The source is never left out; nothing is yielded for fewer than two other domains.
+    name: str
+    inside: np.ndarray
+    outside: np.ndarray
+
+
+def leave_one_out(domains: Domains) -> Iterator[Fold]:
+    """Leave out each calibration domain once; many domains in ten groups.
+
+    The source is never left out, nor is a domain too small to tell anything. Nothing
+    is yielded where fewer than two domains remain.
     """
-    others = np.flatnonzero(~domains.is_source)
-    if len(others) < 2:
+    sizes = np.bincount(domains.codes, minlength=len(domains.names))
+    usable = np.flatnonzero(~domains.is_source & (sizes >= SMALLEST_DOMAIN))
+    if len(usable) < 2:
         return
-    for code in others:
-        left_out = domains.codes == code
-        yield ~left_out, left_out
+    usable = usable[np.argsort(-sizes[usable], kind="stable")]
+    for first in range(min(MOST_FOLDS, len(usable))):
+        group = np.sort(usable[first::MOST_FOLDS])
+        outside = np.isin(domains.codes, group)
+        name = "+".join(str(domains.names[code]) for code in group)
+        yield Fold(name, ~outside, outside)

@@ -5,13 +5,17 @@ from typing import NamedTuple
 import numpy as np
 
 from coolhead.calibrators.base import FitData
-from coolhead.calibrators.domains import Domains, leave_one_out
+from coolhead.calibrators.domains import (
+    SMALLEST_DOMAIN,
+    Domains,
+    leave_one_out,
+)
 from coolhead.calibrators.loglinear import Problem, fit_log_linear
 from coolhead.numerics.moments import row_moments
-from coolhead.numerics.temperature import BOUND, Status, solve_temperatures
+from coolhead.numerics.temperature import Status, solve_temperatures
 
 RANGE_MARGIN = 0.5
-ROWS_PER_DOMAIN = 2_000
+ROWS_PER_DOMAIN = 500
 
 
 class Level(NamedTuple):
@@ -26,7 +30,7 @@ class Level(NamedTuple):
 def find_level(data: FitData, codes: np.ndarray, share: np.ndarray) -> Level:
     """Set-level temperature, and those of the domains widened by a margin.
 
-    A domain without a single mistake asks for T = 0, which no finite sample can
+    Domains too small to have a temperature of their own do not widen the range. A domain without a single mistake asks for T = 0, which no finite sample can
     support; it counts as T = 1.
     """
     each = solve_temperatures(data.rows, codes, data.weights)
@@ -34,7 +38,10 @@ def find_level(data: FitData, codes: np.ndarray, share: np.ndarray) -> Level:
     solved = np.log(np.concatenate([whole.temperature, each.temperature]))
     status = np.concatenate([whole.status, each.status])
     solved[status == Status.PERFECTLY_SEPARATED] = 0.0
-    solved = solved[status != Status.TOO_FEW_SAMPLES]
+    used = (status != Status.TOO_FEW_SAMPLES) & (
+        np.concatenate([[SMALLEST_DOMAIN], each.n_samples]) >= SMALLEST_DOMAIN
+    )
+    solved = solved[used]
     return Level(
         float(solved[0]),
         float(solved.min() - RANGE_MARGIN),
@@ -50,6 +57,7 @@ def fit_weights(
     share: np.ndarray,
     ridge: np.ndarray,
     level: Level,
+    start: np.ndarray | None = None,
 ) -> np.ndarray:
     """Intercept and slopes, (1 + p,), of the rows `index`.
 
@@ -63,7 +71,7 @@ def fit_weights(
     penalty = ridge * np.square(share).sum()
     limits = level.lowest, level.highest
     problem = Problem(data.rows, index, design, share, penalty, prior, limits)
-    return fit_log_linear(problem, prior)
+    return fit_log_linear(problem, prior if start is None else start)
 
 
 def left_out_losses(
@@ -76,16 +84,17 @@ def left_out_losses(
     """Mean loss of each left-out domain under each ridge, (ridges, domains)."""
     kept = thin_domains(domains.codes)
     losses = []
-    for inside, outside in leave_one_out(domains):
-        train, test = np.flatnonzero(inside & kept), np.flatnonzero(outside & kept)
+    for fold in leave_one_out(domains):
+        train = np.flatnonzero(fold.inside & kept)
+        test = np.flatnonzero(fold.outside & kept)
         level = level_of(data, domains, share, train)
-        fold = []
+        weights, scores = None, []
         for ridge in ridges:
-            weights = fit_weights(data, train, design, share, ridge, level)
+            weights = fit_weights(data, train, design, share, ridge, level, weights)
             line = np.clip(design[test] @ weights, level.lowest, level.highest)
             loss = row_moments(data.rows, np.exp(-line), test).loss
-            fold.append(np.average(loss, weights=share[test]))
-        losses.append(fold)
+            scores.append(np.average(loss, weights=share[test]))
+        losses.append(scores)
     return np.array(losses).T
 
 
@@ -100,7 +109,7 @@ def level_of(
 
 
 def thin_domains(codes: np.ndarray) -> np.ndarray:
-    """(n,) True for at most 2,000 evenly spaced rows of each domain."""
+    """(n,) True for at most 500 evenly spaced rows of each domain."""
     order = np.argsort(codes, kind="stable")
     sizes = np.bincount(codes)
     rank = np.empty(len(codes), np.intp)

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from coolhead.calibrators.base import FitData, TemperatureCalibrator, fresh
-from coolhead.calibrators.domains import Domains, find_domains, leave_one_out
+from coolhead.calibrators.domains import Domains, Fold, find_domains, leave_one_out
 from coolhead.calibrators.evidence import LeftOut, pick, scores_by_domain, stack
 from coolhead.calibrators.reference import Identity, SourceTemperature
 from coolhead.calibrators.temperature import TemperatureScaling
@@ -31,8 +31,8 @@ class LeaveOneDomainOut:
         """Row numbers to fit on and to test on; `groups` is the domain of each row."""
         if groups is None:
             raise ValueError("groups is missing; wanted the domain of each row, (n,)")
-        for fit_on, test_on in leave_one_out(find_domains(groups, self.keep)):
-            yield np.flatnonzero(fit_on), np.flatnonzero(test_on)
+        for fold in leave_one_out(find_domains(groups, self.keep)):
+            yield np.flatnonzero(fold.inside), np.flatnonzero(fold.outside)
 
     def get_n_splits(
         self, logits: Any = None, labels: Any = None, groups: Any = None
@@ -60,7 +60,7 @@ class SelectByDomain(TemperatureCalibrator):
     Attributes
     ----------
     names_ : (m,) names of the candidates; candidates_ : fitted on all rows.
-    scores_ : (m, domains) of the metric on each left-out domain; domains_ : their names.
+    scores_ : (m, domains) of the metric on each left-out domain; domains_ : names.
     weights_ : (m,) >= 0, sum to one: log T = sum of weights times log T of candidates.
     temperature_ : float, weighted the same way.
     status_ : str, "stacked" or "picked" with the names, or why it could not choose.
@@ -108,17 +108,18 @@ class SelectByDomain(TemperatureCalibrator):
         data = self._begin_fit(logits, labels, features, sample_domain, sample_weight)
         domains = find_domains(data.domains, source_domain, len(data.labels))
         candidates = self._candidates(domains)
-        folds = [
-            self._left_out(candidates, data, domains, masks, reference_features)
-            for masks in leave_one_out(domains)
+        folds = list(leave_one_out(domains))
+        left_out = [
+            self._left_out(candidates, data, domains, fold, reference_features)
+            for fold in folds
         ]
         self.names_ = np.array([_name(candidate) for candidate in candidates])
-        self.domains_ = domains.names[~domains.is_source]
+        self.domains_ = np.array([fold.name for fold in folds], np.str_)
         self.candidates_ = [
             fit_on(candidate, data, domains, None, reference_features)
             for candidate in candidates
         ]
-        self._weigh(folds, domains)
+        self._weigh(left_out, domains)
         logs = [np.log(candidate.temperature_) for candidate in self.candidates_]
         self.temperature_ = float(np.exp(self.weights_ @ logs))
         return self
@@ -138,15 +139,15 @@ class SelectByDomain(TemperatureCalibrator):
         candidates: list[TemperatureCalibrator],
         data: FitData,
         domains: Domains,
-        masks: tuple[np.ndarray, np.ndarray],
+        fold: Fold,
         reference: Any,
     ) -> LeftOut:
         """What candidates that never saw a domain say about its rows."""
-        inside, outside = masks
         fitted = [
-            fit_on(candidate, data, domains, inside, reference)
+            fit_on(candidate, data, domains, fold.inside, reference)
             for candidate in candidates
         ]
+        outside = fold.outside
         logits, labels = data.rows.logits[outside], data.labels[outside]
         features = None if data.features is None else data.features[outside]
         weights = (

@@ -23,8 +23,8 @@ from coolhead.calibrators.pooled import (
 )
 from coolhead.numerics.inputs import check_features
 
-RIDGE = 16.0
-RIDGE_GRID = (4.0, 16.0, 64.0, 256.0)
+RIDGE = 8.0
+RIDGE_GRID = (2.0, 8.0, 32.0, 128.0)
 
 
 class ShiftAwareTemperature(TemperatureCalibrator):
@@ -60,7 +60,7 @@ class ShiftAwareTemperature(TemperatureCalibrator):
         *,
         ridge: float | str = "auto",
         n_components: int = 8,
-        n_neighbours: int = 10,
+        n_neighbours: int = 5,
         random_state: Any = 0,
     ):
         self.descriptors = descriptors
