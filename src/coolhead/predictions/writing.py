@@ -12,10 +12,12 @@ from polars.io.plugins import register_io_source
 
 from coolhead.files import atomic_path
 
-# Every column of every row group costs memory until the file is closed, so wide
-# tables get one column of arrays.
-MOST_COLUMNS = 128
-ELEMENTS_PER_ROW_GROUP = 2**23
+# Measured: about twenty row groups are in flight while a file is written, and every
+# column of every row group costs 4 kB until it is closed. Row groups are therefore
+# small, and tables of many classes get one column of arrays.
+MOST_COLUMNS = 100
+ELEMENTS_PER_ROW_GROUP = 2**22
+ELEMENTS_PER_ROW_GROUP_OF_ARRAYS = 2**21
 
 
 class Written(NamedTuple):
@@ -46,7 +48,7 @@ def write_blocks(
 ) -> None:
     """Write the blocks in order; the file appears whole or not at all.
 
-    Tables have the columns `prob_*` (up to 128 classes; beyond that one column
+    Tables have the columns `prob_*` (up to 100 classes; beyond that one column
     `probabilities` of arrays) and those of the blocks; .npy has the probabilities.
     """
     path = check_output(path)
@@ -74,7 +76,9 @@ def _write_table(sink: Callable[[pl.LazyFrame, Path, int], Any]) -> Callable[...
             yield start
             yield from map(as_table, remaining)
 
-        group = max(1, ELEMENTS_PER_ROW_GROUP // width)
+        wide = width > MOST_COLUMNS
+        most = ELEMENTS_PER_ROW_GROUP_OF_ARRAYS if wide else ELEMENTS_PER_ROW_GROUP
+        group = max(1, most // width)
         sink(register_io_source(source, schema=start.schema), path, group)
 
     return write
