@@ -44,15 +44,9 @@ class MatrixScaling(ScoreCalibrator):
         self.diagonal_penalty = diagonal_penalty
 
     def _learn(self, data: ScoreData) -> str:
-        if not min(self.off_diagonal_penalty, self.bias_penalty) > 0:
-            raise ValueError(
-                "off_diagonal_penalty and bias_penalty must be positive, found "
-                f"{self.off_diagonal_penalty} and {self.bias_penalty}"
-            )
         start = temperature_start(data)
         k, present = data.logits.shape[1], start.present
-        penalties = np.full((k, k), self.off_diagonal_penalty)
-        np.fill_diagonal(penalties, self.diagonal_penalty)
+        penalties = self._penalties(k)
 
         def split(parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             change = parameters[: k * k].reshape(k, k) * present[:, None]
@@ -71,16 +65,23 @@ class MatrixScaling(ScoreCalibrator):
             return loss, np.concatenate([by_change.ravel(), pull])
 
         square, spread = curvatures(data, start.inverse)
-        bend = np.concatenate(
-            [
-                (np.outer(spread, square) + 2 * penalties).ravel(),
-                spread + 2 * self.bias_penalty,
-            ]
-        )
+        by_matrix = np.outer(spread, square) + 2 * penalties
+        bend = np.concatenate([by_matrix.ravel(), spread + 2 * self.bias_penalty])
         found = descend(objective, np.zeros(k * k + k), bend, tolerance=1e-8)
         change, self.bias_ = split(found)
         self.matrix_ = start.inverse * (np.eye(k) + change)
         return start.status
+
+    def _penalties(self, n_classes: int) -> np.ndarray:
+        """Penalty of every entry of the matrix, (k, k)."""
+        if not min(self.off_diagonal_penalty, self.bias_penalty) > 0:
+            raise ValueError(
+                "off_diagonal_penalty and bias_penalty must be positive, found "
+                f"{self.off_diagonal_penalty} and {self.bias_penalty}"
+            )
+        penalties = np.full((n_classes, n_classes), float(self.off_diagonal_penalty))
+        np.fill_diagonal(penalties, self.diagonal_penalty)
+        return penalties
 
     def _probabilities(self, logits: np.ndarray) -> np.ndarray:
         return softmax_rows(logits @ self.matrix_.T + self.bias_)

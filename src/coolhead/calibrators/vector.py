@@ -50,9 +50,8 @@ class VectorScaling(ScoreCalibrator):
 
         def objective(parameters: np.ndarray) -> Gradient:
             stretch, bias = split(parameters)
-            loss, by_scale, by_bias = mean_loss(
-                data, start.inverse * (1 + stretch), bias
-            )
+            scale = start.inverse * (1 + stretch)
+            loss, by_scale, by_bias = mean_loss(data, scale, bias)
             loss += self.penalty * (np.sum(stretch**2) + np.sum(bias**2))
             by_stretch = start.inverse * by_scale + 2 * self.penalty * stretch
             gradient = [np.where(present, by_stretch, 0.0)]
@@ -62,8 +61,7 @@ class VectorScaling(ScoreCalibrator):
             return loss, np.concatenate(gradient)
 
         bend = np.concatenate(bend)
-        found = descend(objective, np.zeros(len(bend)), bend)
-        stretch, self.bias_ = split(found)
+        stretch, self.bias_ = split(descend(objective, np.zeros(len(bend)), bend))
         self.scale_ = start.inverse * (1 + stretch)
         return start.status
 
