@@ -13,7 +13,9 @@ from coolhead.metrics import (
     expected_calibration_error,
     negative_log_likelihood,
 )
+from coolhead.numerics import softmax
 
+from_here = None
 pytestmark = pytest.mark.usefixtures("one_process")
 
 
@@ -72,7 +74,7 @@ def test_evaluation(calibrator, rows, spread, calibrated):
         scale = 1.0
         if calibrated:
             scale = calibrator.temperature(logits, rows["features"][own])
-        sure, predicted = coolhead.numerics.softmax.confidence(logits, scale)
+        sure, predicted = softmax.confidence(logits, scale)
         correct = predicted == labels
         assert part.n_samples == len(labels) == part.bin_counts.sum()
         assert part.accuracy == pytest.approx(correct.mean(), rel=1e-12)
@@ -113,3 +115,19 @@ def test_what_is_wrong_is_named(calibrator, spread):
         coolhead.dask.confidence(
             calibrator, spread["logits"][:, :5], spread["features"]
         )
+
+
+def test_scores_of_one_pass(rows, calibrator):
+    """Three walks over the logits in one give the same numbers."""
+    logits, labels = rows["logits"], rows["labels"]
+    scale = calibrator.temperature(logits, rows["features"])
+    found = softmax.score_rows(logits, labels, scale)
+    sure, predicted = softmax.confidence(logits, scale)
+    np.testing.assert_array_equal(found.confidence.astype(np.float32), sure)
+    np.testing.assert_array_equal(found.predicted, predicted)
+    np.testing.assert_array_equal(
+        found.log_loss, softmax.log_loss_rows(logits, labels, scale)
+    )
+    np.testing.assert_array_equal(
+        found.brier, softmax.brier_rows(logits, labels, scale)
+    )

@@ -11,7 +11,7 @@ from coolhead.dask.solving import name_codes
 from coolhead.metrics.bins import equal_width_index, gap_sums
 from coolhead.metrics.vectors import check_bins, correctness_and_confidence
 from coolhead.numerics.inputs import as_logits, check_labels
-from coolhead.numerics.softmax import brier_rows, confidence, log_loss_rows
+from coolhead.numerics.softmax import score_rows
 
 SUMS = ("n_samples", "correct", "confidence", "log_loss", "brier")
 
@@ -107,17 +107,10 @@ def _states(
     scale: Any = 1.0
     if calibrator is not None:
         scale = calibrator.temperature(*arguments(block))
-    sure, predicted = confidence(logits, scale)
-    sure = sure.astype(np.float64)
+    sure, predicted, losses, briers = score_rows(logits, labels, scale)
     correct = predicted == labels
     codes = block.get("codes", np.zeros(len(labels), np.uint8)).astype(np.intp)
-    rows = (
-        np.ones(len(labels)),
-        correct,
-        sure,
-        log_loss_rows(logits, labels, scale),
-        brier_rows(logits, labels, scale),
-    )
+    rows = (np.ones(len(labels)), correct, sure, losses, briers)
     sums = [np.bincount(codes, values, n_groups) for values in rows]
     place = codes * n_bins + equal_width_index(sure, n_bins)
     bins = [

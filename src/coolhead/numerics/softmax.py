@@ -1,6 +1,7 @@
 """Softmax of scaled logits, and what is derived from it, row block by row block."""
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 
@@ -53,6 +54,33 @@ def brier_rows(
         squares = np.vecdot(powers, powers) / np.square(total)
         scores[rows] = squares - 2 * own + 1
     return scores
+
+
+class Scores(NamedTuple):
+    """Of every row, (n,) each: what the functions above give one by one."""
+
+    confidence: np.ndarray
+    predicted: np.ndarray
+    log_loss: np.ndarray
+    brier: np.ndarray
+
+
+def score_rows(
+    logits: np.ndarray, labels: np.ndarray, temperature: float | np.ndarray
+) -> Scores:
+    """Confidence, class, log loss and Brier score of each row in a single pass."""
+    n_rows = len(logits)
+    sure, predicted = np.empty(n_rows), np.empty(n_rows, np.intp)
+    losses, briers = np.empty(n_rows), np.empty(n_rows)
+    inverse = _inverse(temperature, n_rows)
+    for rows, top, powers, total in _scaled_blocks(logits, temperature):
+        block, each = logits[rows], np.arange(len(top))
+        gap = block[each, top].astype(np.float64) - block[each, labels[rows]]
+        own = powers[each, labels[rows]] / total
+        sure[rows], predicted[rows] = 1 / total, top
+        losses[rows] = np.log(total, dtype=np.float64) + gap * inverse[rows]
+        briers[rows] = np.vecdot(powers, powers) / np.square(total) - 2 * own + 1
+    return Scores(sure, predicted, losses, briers)
 
 
 def _scaled_blocks(
