@@ -4,6 +4,7 @@ Mapped pages count as memory of the process, so a stream reads instead of mappin
 """
 
 import math
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -141,11 +142,20 @@ def _named(columns: Columns, domain_names: np.ndarray | None) -> Columns:
     return columns | {"domains": domain_names[codes]}
 
 
+def _checked_text(array: np.ndarray) -> np.ndarray:
+    """Refuse numbers that are no characters: Python would fail at their first use."""
+    native = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+    codes = native.view(np.uint32)
+    if codes.size and codes.max() > sys.maxunicode:
+        raise ValueError("domains holds bytes that are no text")
+    return native
+
+
 def _native(array: np.ndarray) -> np.ndarray:
     if array.dtype.kind == "S":
         return np.char.decode(array, "utf-8")
     if array.dtype.kind == "U":
-        return array
+        return _checked_text(array)
     if array.dtype.isnative and array.dtype.itemsize <= 8:
         return array
     wanted = np.float64 if array.dtype.kind == "f" else np.int64

@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from polars.exceptions import PolarsError
+from polars.exceptions import PanicException, PolarsError
 
 from coolhead.predictions.opened import Columns, OpenedFile, refuse_damaged
 
+# The parser of Arrow files panics on some forged ones.
+UNREADABLE = (PolarsError, PanicException)
 PREFIXES = {"logits": "logit_", "probabilities": "prob_", "features": "feature_"}
 
 
@@ -24,7 +26,7 @@ def open_frame(path: Path, kind: str) -> OpenedFile:
     try:
         frame, schema = _scan(path, kind)
         n_rows = None if kind == "csv" else frame.select(pl.len()).collect().item()
-    except PolarsError as error:
+    except UNREADABLE as error:
         refuse_damaged(path, error)
     groups = {name: _members(path, schema, name) for name in PREFIXES}
     groups = {name: members for name, members in groups.items() if members}
@@ -53,13 +55,13 @@ def open_frame(path: Path, kind: str) -> OpenedFile:
             ):
                 if batch.height:
                     yield arrays(batch)
-        except PolarsError as error:
+        except UNREADABLE as error:
             refuse_damaged(path, error)
 
     def load() -> Columns:
         try:
             return arrays(frame.collect())
-        except PolarsError as error:
+        except UNREADABLE as error:
             refuse_damaged(path, error)
 
     return OpenedFile(path, n_rows, widths, class_names, blocks, load)

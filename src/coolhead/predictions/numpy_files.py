@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import IO
-from zipfile import ZipFile, ZipInfo
+from zipfile import BadZipFile, ZipFile, ZipInfo
+from zlib import error as ZlibError
 
 import numpy as np
 
@@ -103,17 +104,13 @@ def _member_bytes(path: Path, name: str) -> Iterator[IO[bytes]]:
 
 def _read_header(stream: IO[bytes]) -> tuple[np.dtype, tuple[int, ...], bool]:
     """Type, shape and order of the array that follows."""
-    with warnings.catch_warnings():
-        # Odd headers make NumPy and Python's parser warn before they fail.
-        warnings.simplefilter("ignore")
-        version = np.lib.format.read_magic(stream)
-        if version == (1, 0):
-            header = np.lib.format.read_array_header_1_0(stream)
-        elif version == (2, 0):
-            header = np.lib.format.read_array_header_2_0(stream)
-        else:
-            raise ValueError(f"NumPy format {version} is not known; wanted 1.0 or 2.0")
-    shape, fortran_order, dtype = header
+    try:
+        shape, fortran_order, dtype = _parse_header(stream)
+    except (ValueError, OSError, BadZipFile, ZlibError):
+        raise
+    except Exception as error:
+        # NumPy hands the header to Python's parser, which fails in many ways.
+        raise ValueError(f"the header of an array is damaged ({error})") from error
     if dtype.hasobject:
         raise ValueError(
             "it holds an array of Python objects, which is never unpickled; wanted "
@@ -122,6 +119,18 @@ def _read_header(stream: IO[bytes]) -> tuple[np.dtype, tuple[int, ...], bool]:
     if dtype.itemsize == 0 or min(shape, default=0) < 0:
         raise ValueError(f"its header says type {dtype} and shape {shape}")
     return dtype, shape, fortran_order and len(shape) > 1
+
+
+def _parse_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
+    with warnings.catch_warnings():
+        # Odd headers make NumPy and Python's parser warn before they fail.
+        warnings.simplefilter("ignore")
+        version = np.lib.format.read_magic(stream)
+        if version == (1, 0):
+            return np.lib.format.read_array_header_1_0(stream)
+        if version == (2, 0):
+            return np.lib.format.read_array_header_2_0(stream)
+    raise ValueError(f"NumPy format {version} is not known; wanted 1.0 or 2.0")
 
 
 def _check_size(
