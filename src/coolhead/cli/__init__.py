@@ -22,6 +22,7 @@ COMMANDS = {
     "splits": "coolhead.cli.sweep:splits",
     "tables": "coolhead.cli.sweep:tables",
     "results": "coolhead.cli.results:results",
+    "report": "coolhead.cli.report:report",
     "extract": "coolhead.cli.extract:extract",
     "train": "coolhead.cli.train:train",
 }

@@ -79,6 +79,11 @@ def load_scores(run: str | Path) -> dict[str, Scores]:
     results = read_table(run, "results")
     if results.is_empty():
         raise ValueError(f"{run} holds no results: every cell failed, see failures")
+    return scores_by_classifier(results)
+
+
+def scores_by_classifier(results: pl.DataFrame) -> dict[str, Scores]:
+    """The same from the table of results; empty if that is."""
     wide = results.pivot(
         on="metric", index=[*KEY_COLUMNS, "method"], values="value"
     ).with_columns(

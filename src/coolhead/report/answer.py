@@ -1,0 +1,143 @@
+"""The answer first: which calibrator to use, how much it helps, where it hurts."""
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from coolhead.experiment.methods import METHODS
+from coolhead.experiment.tables.scores import Scores, column_mean, label
+
+BEFORE = "uncalibrated"
+DRAWS = 4000
+# Below this number of splits resampling them says nothing.
+FEW = 4
+
+
+def choose_method(scores: Scores) -> str | None:
+    """The method with the lowest mean ECE of those that see nothing of the target.
+
+    Only methods that ran on every split of the uncalibrated classifier compete.
+    """
+    means = candidate_means(scores)
+    return min(means, key=lambda name: means[name].mean()) if means else None
+
+
+def candidate_means(scores: Scores) -> dict[str, np.ndarray]:
+    """ECE in per cent of every split by method, methods with gaps left out."""
+    found = {name: _split_means(scores, name) for name in scores.methods}
+    before = found.pop(BEFORE, None)
+    if before is None:
+        return {}
+    return {
+        name: values
+        for name, values in found.items()
+        if not _sees_target(name) and not np.isnan(values[~np.isnan(before)]).any()
+    }
+
+
+def describe_answer(scores: Scores, noun: str) -> dict[str, Any]:
+    """The sentence of the page and the numbers it rests on; only `sentence` if none."""
+    method = choose_method(scores)
+    if method is None:
+        return {"sentence": _nothing_to_say(scores, noun), "method": None}
+    pairs = scores.paired(method, BEFORE)
+    by_split = pairs.group_by("split", "target", maintain_order=True).agg(
+        pl.col("ece_mean", "ece_mean_base").mean()
+    )
+    change = (by_split["ece_mean"] - by_split["ece_mean_base"]).to_numpy()
+    low, high = _interval(pairs, change)
+    found = {
+        "method": method,
+        "label": label(method),
+        "before": float(by_split["ece_mean_base"].to_numpy().mean()),
+        "after": float(by_split["ece_mean"].to_numpy().mean()),
+        "change": float(change.mean()),
+        "low": low,
+        "high": high,
+        "n_worse": int((change > 0).sum()),
+        "n_clearly_worse": _count_clear(pairs),
+        "n": len(change),
+        "null": column_mean(scores.of(method), "ece_null"),
+        "noun": noun,
+        "resampled": len(change) >= FEW,
+        "elsewhere": _chosen_elsewhere(scores),
+        "oracle": column_mean(scores.of("target-only"), "ece_mean"),
+    }
+    return found | {"sentence": _sentence(found)}
+
+
+def _sentence(found: dict[str, Any]) -> str:
+    plural = _plural(found["n"], found["noun"])
+    numbers = (
+        f"from {found['before']:.1f} % to {found['after']:.1f} % (change "
+        f"{found['change']:+.1f} points, 95 % interval {found['low']:+.1f} to "
+        f"{found['high']:+.1f})".replace("-", "−")
+    )
+    if found["change"] >= 0:
+        return (
+            "Leave the classifier uncalibrated: no method without target data lowers "
+            f"its calibration error. The best, {found['label']}, takes it {numbers} "
+            f"over {plural}."
+        )
+    worse = found["n_worse"]
+    harm = f"makes it worse in {worse} of {found['n']}" if worse else "never hurts"
+    return (
+        f"Use {found['label']}: over {plural} it takes the mean calibration error "
+        f"{numbers} and {harm}."
+    )
+
+
+def _nothing_to_say(scores: Scores, noun: str) -> str:
+    if BEFORE not in scores.methods:
+        return "The uncalibrated classifier is not among the results: no comparison."
+    return f"No method without target data ran on every {noun}: no recommendation."
+
+
+def _interval(pairs: pl.DataFrame, change: np.ndarray) -> tuple[float, float]:
+    """Resampled splits; with few splits the mean of their own paired limits."""
+    if len(change) < FEW:
+        columns = ("ece_vs_uncalibrated_low", "ece_vs_uncalibrated_high")
+        low, high = (column_mean(pairs, name) for name in columns)
+        return (np.nan if low is None else low), (np.nan if high is None else high)
+    rows = np.random.default_rng(0).integers(len(change), size=(DRAWS, len(change)))
+    low, high = np.quantile(change[rows].mean(axis=1), [0.025, 0.975])
+    return float(low), float(high)
+
+
+def _count_clear(pairs: pl.DataFrame) -> int:
+    """Splits whose paired interval lies above zero for every seed."""
+    if "ece_vs_uncalibrated_low" not in pairs.columns:
+        return 0
+    lows = pairs.group_by("split").agg(pl.col("ece_vs_uncalibrated_low").min())
+    return int((lows["ece_vs_uncalibrated_low"].to_numpy() > 0).sum())
+
+
+def _chosen_elsewhere(scores: Scores) -> float | None:
+    """Mean ECE if each target's method is chosen on the other targets alone."""
+    means = candidate_means(scores)
+    targets = dict(scores.frame.select("split", "target").iter_rows())
+    own = np.array([targets[split] for split in scores.splits])
+    if not means or len(set(own)) < 2:
+        return None
+    table = np.stack(list(means.values()))
+    reached = []
+    for target in dict.fromkeys(own):
+        best = np.nanmean(table[:, own != target], axis=1).argmin()
+        reached.append(table[best, own == target])
+    return float(np.nanmean(np.concatenate(reached)))
+
+
+def _split_means(scores: Scores, method: str) -> np.ndarray:
+    means = scores.of(method).group_by("split").agg(pl.col("ece_mean").mean())
+    by_split = dict(means.iter_rows())
+    found = [by_split.get(split) for split in scores.splits]
+    return np.array([np.nan if value is None else value for value in found], float)
+
+
+def _sees_target(method: str) -> bool:
+    return method in METHODS and METHODS[method].sees_target
+
+
+def _plural(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

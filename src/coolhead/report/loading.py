@@ -1,0 +1,92 @@
+"""What a report is made of: the tables of a run and the record of how it came about."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from coolhead.experiment.record import read_run_record
+from coolhead.experiment.results import KEY_COLUMNS, TABLES, read_table, table_path
+from coolhead.experiment.tables import all_tables
+from coolhead.experiment.tables.table import Table
+
+
+@dataclass(frozen=True)
+class ReportData:
+    """Everything the page shows.
+
+    Attributes
+    ----------
+    title : heading of the page.
+    frames : {name: table} by the names of `coolhead.experiment.results`.
+    tables : the finished tables, in order.
+    planned : names of the methods that were asked for.
+    facts : what is needed to repeat it, {name: text}.
+    noun : what a row of the results is called: "split" or "domain".
+    """
+
+    title: str
+    frames: dict[str, pl.DataFrame]
+    tables: list[Table]
+    planned: tuple[str, ...]
+    facts: dict[str, str]
+    noun: str = "split"
+
+
+def load_run(run: str | Path) -> ReportData:
+    """Read the folder of a run."""
+    record = read_run_record(run)
+    frames = {name: _read_or_empty(run, name) for name in TABLES}
+    protocol = record["protocol"]
+    return ReportData(
+        title=protocol["title"],
+        frames=frames,
+        tables=[] if frames["results"].is_empty() else all_tables(run),
+        planned=tuple(protocol["methods"]["names"]),
+        facts=_facts(record),
+    )
+
+
+def empty_frame(name: str) -> pl.DataFrame:
+    """A table of the schema without rows."""
+    keys = dict.fromkeys(KEY_COLUMNS, pl.String) | {"seed": pl.Int64}
+    return pl.DataFrame(schema=keys | TABLES[name])
+
+
+def _read_or_empty(run: str | Path, name: str) -> pl.DataFrame:
+    """A table; one that older runs do not have yet is empty."""
+    if name != "results" and not table_path(run, name).is_file():
+        return empty_frame(name)
+    return read_table(run, name)
+
+
+def _facts(record: dict[str, Any]) -> dict[str, str]:
+    protocol = record["protocol"]
+    roles, evaluation = protocol["roles"], protocol["evaluation"]
+    heads = protocol["classifiers"] or {"given": {"kind": "logits of the user"}}
+    return {
+        "Command": record["command"],
+        "Date": record["date"],
+        "Commit": record["commit"] or "not from a checkout",
+        "Data": _pairs(protocol["data"]),
+        "Data checksum": record["data_checksum"],
+        "Domains": ", ".join(roles["domains"]),
+        "Roles": f"{roles['source']} source, {roles['calibration']} calibration, "
+        f"{roles['target']} target; {record['n_cells']} cells",
+        "Division": _pairs(protocol["division"]),
+        "Classifiers": "; ".join(f"{n}: {_pairs(s)}" for n, s in heads.items()),
+        "Clusters": str(protocol["methods"]["clusters"]),
+        "Evaluation": f"ECE with {evaluation['bins']} equal-width bins; "
+        f"{evaluation['draws']} draws of {evaluation['size']} rows without "
+        f"replacement; paired bootstrap of {evaluation['bootstrap']}",
+        "Seeds": ", ".join(map(str, protocol["seeds"]))
+        + f" (varying {', '.join(protocol['vary'])})",
+        "Versions": _pairs(record["versions"], " "),
+        "Machine": record["machine"],
+    }
+
+
+def _pairs(content: dict[str, Any], between: str = " = ") -> str:
+    given = {key: value for key, value in content.items() if value is not None}
+    return ", ".join(f"{key}{between}{value}" for key, value in given.items())

@@ -1,0 +1,71 @@
+"""Fill the templates and write the page."""
+
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from coolhead.archive import DomainArchive
+from coolhead.files import atomic_path
+from coolhead.report.evaluation import gather_evaluation
+from coolhead.report.loading import ReportData, load_run
+from coolhead.report.plot import draw_figures
+from coolhead.report.summarise import summarise
+
+
+def write_report(run: str | Path, out: str | Path | None = None) -> Path:
+    """Write the report of a run, one HTML file that needs no network.
+
+    Parameters
+    ----------
+    run : folder of a run, as `coolhead sweep` leaves it.
+    out : file to write; ``report.html`` in that folder by default.
+
+    Returns
+    -------
+    Path of the page.
+    """
+    path = Path(run) / "report.html" if out is None else Path(out)
+    return _write(render(load_run(run)), path)
+
+
+def write_evaluation_report(
+    path: str | Path,
+    calibrator: Any,
+    archive: DomainArchive,
+    lines: Any,
+    metadata: dict[str, Any],
+) -> Path:
+    """Write the report of one calibrator on labelled predictions.
+
+    Parameters
+    ----------
+    path : file to write.
+    calibrator, archive : what was evaluated, and on which rows.
+    lines : what `coolhead.evaluation.evaluate_domains` found.
+    metadata : what the calibrator's file says about it.
+    """
+    return _write(render(gather_evaluation(calibrator, archive, lines, metadata)), path)
+
+
+def render(data: ReportData) -> str:
+    """The whole page as text."""
+    summary = summarise(data)
+    for part in summary["classifiers"]:
+        part["figures"] = draw_figures(part)
+    environment = Environment(
+        # Names of domains, classes and methods come from users.
+        autoescape=True,
+        loader=PackageLoader("coolhead.report"),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html").render(summary)
+
+
+def _write(page: str, path: str | Path) -> Path:
+    path = Path(path)
+    with atomic_path(path) as temporary:
+        temporary.write_text(page, encoding="utf-8")
+    return path

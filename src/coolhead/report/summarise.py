@@ -1,0 +1,191 @@
+"""From tables to the plain values that the page shows; nothing is drawn here."""
+
+from base64 import b64encode
+from typing import Any
+
+import polars as pl
+
+from coolhead.experiment.tables.scores import Scores, label, scores_by_classifier
+from coolhead.experiment.tables.table import Table, page_layout, render_table
+from coolhead.report.answer import BEFORE, describe_answer
+from coolhead.report.diagnostics import (
+    abstention,
+    example_strip,
+    fit_statuses,
+    shift_rows,
+    target_shape,
+)
+from coolhead.report.heat import heat_rows
+from coolhead.report.loading import ReportData
+from coolhead.report.panels import feature_map, reliability_panel
+from coolhead.report.scores_table import scores_table
+
+
+def summarise(data: ReportData) -> dict[str, Any]:
+    """Everything the templates need, as strings, numbers, lists and dictionaries."""
+    sized, without_rows = _with_rows(data.frames["results"])
+    by_classifier = scores_by_classifier(sized) if len(sized) else {}
+    parts = [
+        summarise_classifier(data, name, scores)
+        for name, scores in by_classifier.items()
+    ]
+    failures = data.frames["failures"].to_dicts()
+    extra = [scores_table(scores, data.noun) for scores in by_classifier.values()]
+    return {
+        "title": data.title,
+        "noun": data.noun,
+        "facts": data.facts,
+        "lead": _lead(by_classifier, data),
+        "classifiers": parts,
+        "several": len(parts) > 1,
+        "failures": [row | {"label": _who(row["method"])} for row in failures],
+        "without_rows": without_rows,
+        "never_ran": _never_ran(data, sized),
+        "notes": _notes(data.frames["notes"]),
+        "tables": [page_table(table) for table in [*data.tables, *extra]],
+    }
+
+
+def summarise_classifier(data: ReportData, name: str, scores: Scores) -> dict[str, Any]:
+    """The sections of one classifier."""
+    own = pl.col("classifier") == name
+    frames = {key: frame.filter(own) for key, frame in data.frames.items()}
+    answer = describe_answer(scores, data.noun)
+    after = answer["method"]
+    return {
+        "name": name,
+        "answer": answer,
+        "heat": heat_rows(scores, frames["failures"]),
+        "splits": _splits(scores, frames, after),
+        "maps": _maps(frames["map"], frames["shift"], scores.splits),
+        "shift": shift_rows(frames["shift"]),
+        "abstention": abstention(frames["histogram"], after),
+        "examples": example_strip(frames["examples"], after),
+        "statuses": fit_statuses(frames["status"]),
+        "shape": target_shape(scores, after),
+        "frames": frames,
+        "has_temperatures": len(frames["temperature"]) > 0,
+    }
+
+
+def page_table(table: Table) -> dict[str, Any]:
+    """A table as text, with its CSV as a link that needs no server."""
+    header, body = page_layout(table)
+    text = render_table(table, "csv") + "\n"
+    return {
+        "name": table.name,
+        "title": table.title,
+        "header": header,
+        "body": body,
+        "notes": table.notes,
+        "csv": "data:text/csv;charset=utf-8;base64,"
+        + b64encode(text.encode("utf-8")).decode(),
+    }
+
+
+def _with_rows(results: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """The results without those of empty targets, and the names of the latter."""
+    empty = results.filter(pl.col("metric") == "n_evaluated", pl.col("value") == 0)
+    names = list(dict.fromkeys(empty["split"]))
+    return results.filter(~pl.col("split").is_in(names)), names
+
+
+def _splits(
+    scores: Scores, frames: dict[str, pl.DataFrame], after: str | None
+) -> list[dict[str, Any]]:
+    """For each split the diagrams before and after, then those of all others."""
+    bins = frames["reliability"].partition_by("split", "method", as_dict=True)
+    keys = ("split", "source", "calibration", "target")
+    named = {
+        row["split"]: row for row in scores.frame.select(keys).iter_rows(named=True)
+    }
+    errors = _errors_by_split(frames["failures"])
+    found = []
+    for split in [*scores.splits, *(s for s in errors if s not in named)]:
+        panels = [
+            _panel(scores, bins, split, method)
+            for method in scores.methods
+            if (split, method) in bins
+        ]
+        first = {panel["method"]: panel for panel in panels}
+        found.append(
+            named.get(split, {"split": split})
+            | {
+                "before": first.pop(BEFORE, None),
+                "after": first.pop(after, None),
+                "others": list(first.values()),
+                "errors": errors.get(split, []),
+            }
+        )
+    return found
+
+
+def _panel(scores: Scores, bins: dict, split: str, method: str) -> dict[str, Any]:
+    numbers = scores.of(method, split=split).select(
+        pl.col("ece_mean", "ece_null").mean()
+    )
+    ece, null = numbers.row(0)
+    return {
+        "method": method,
+        "label": label(method),
+        "ece": "–" if ece is None else f"{ece:.1f}",
+        "null": "–" if null is None else f"{null:.1f}",
+    } | reliability_panel(bins[split, method])
+
+
+def _errors_by_split(failures: pl.DataFrame) -> dict[str, list[str]]:
+    errors: dict[str, list[str]] = {}
+    for row in failures.iter_rows(named=True):
+        text = f"{_who(row['method'])}: {row['error']}"
+        errors.setdefault(row["split"], []).append(text)
+    return errors
+
+
+def _maps(
+    points: pl.DataFrame, shift: pl.DataFrame, splits: list[str]
+) -> list[dict[str, Any]]:
+    """The map of every split; of several seeds the first is drawn."""
+    outside = shift.filter(pl.col("diagnostic") == "share_outside")
+    shares = dict(outside.group_by("split").agg(pl.col("value").mean()).iter_rows())
+    found = []
+    for split in splits:
+        own = points.filter(pl.col("split") == split)
+        own = own.filter(pl.col("seed") == own["seed"].min())
+        if not own.is_empty():
+            share = shares.get(split)
+            text = None if share is None else f"{100 * share:.0f} %"
+            found.append({"split": split, "outside": text} | feature_map(own))
+    return found
+
+
+def _lead(by_classifier: dict[str, Scores], data: ReportData) -> str:
+    """One line under the title: how much there is."""
+    if not by_classifier:
+        return "No cell finished."
+    some = next(iter(by_classifier.values()))
+    parts = [
+        _count(len(some.splits), data.noun),
+        _count(len(some.methods), "method"),
+        _count(len(some.seeds), "seed"),
+    ]
+    if len(by_classifier) > 1:
+        parts.insert(0, _count(len(by_classifier), "classifier"))
+    return " · ".join(parts)
+
+
+def _never_ran(data: ReportData, results: pl.DataFrame) -> list[str]:
+    present = set(results["method"])
+    return [label(name) for name in data.planned if name not in present]
+
+
+def _notes(notes: pl.DataFrame) -> list[str]:
+    groups = notes.group_by("note", maintain_order=True).agg(pl.col("split"))
+    return [f"{', '.join(dict.fromkeys(s))}: {note}" for note, s in groups.iter_rows()]
+
+
+def _who(method: str) -> str:
+    return "whole cell" if method == "*" else label(method)
+
+
+def _count(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
