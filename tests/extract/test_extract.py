@@ -321,6 +321,22 @@ def test_every_kind_of_image_is_read(mode, tmp_path):
     assert 0.4 < found.mean() < 0.6
 
 
+@pytest.mark.parametrize("crop", [1.0, 0.95, 0.9, 0.875])
+@pytest.mark.parametrize("shape", [(97, 141), (333, 200), (50, 50), (30, 401)])
+def test_one_resampling_is_resize_then_crop(crop, shape):
+    """The usual two steps, done by Pillow, give the same pixels within a level."""
+    values = np.random.default_rng(0).integers(0, 256, (*shape, 3), dtype=np.uint8)
+    image = Image.fromarray(values)
+    transform = ImageTransform(64, crop, mean=(0, 0, 0), std=(1 / 255,) * 3)
+    shorter = int(64 / crop)
+    width, height = (int(shorter * side / min(image.size)) for side in image.size)
+    left, top = round((width - 64) / 2), round((height - 64) / 2)
+    resized = image.resize((width, height), Image.Resampling.BICUBIC)
+    wanted = resized.crop((left, top, left + 64, top + 64))
+    found = transform(image).transpose(1, 2, 0)
+    np.testing.assert_allclose(found, np.asarray(wanted), atol=1.01)
+
+
 def test_command(tree, tmp_path, capsys):
     from coolhead.cli.extract import extract as command
 

@@ -24,7 +24,8 @@ class ImageTransform:
     size : int
         Side of the result in pixels.
     crop : float in (0, 1]
-        Side of the crop as a share of the image's shorter side.
+        Side of the crop as a share of the image's shorter side (nearly: see
+        `centre_box`).
     mean, std : (3,) floats
         Per channel, on the scale where white is 1.
     interpolation : {"bicubic", "bilinear", "nearest"}
@@ -48,9 +49,23 @@ class ImageTransform:
 
     def __call__(self, image: Image.Image) -> np.ndarray:
         """Return the (3, size, size) float32 array of one image."""
-        side = self.crop * min(image.size)
-        left, top = ((length - side) / 2 for length in image.size)
-        return self.from_box(image, (left, top, left + side, top + side))
+        return self.from_box(image, self.centre_box(image.size))
+
+    def centre_box(self, size: tuple[int, int]) -> tuple[float, float, float, float]:
+        """Return the part of an image of (width, height) that is used.
+
+        It is what remains of resizing the shorter side to ``floor(size / crop)`` and
+        cutting the centre out, in whole pixels, as torchvision and timm do.
+        """
+        shorter = int(self.size / self.crop)
+        edges = []
+        for length in size:
+            resized = int(shorter * length / min(size))
+            start = round((resized - self.size) / 2)
+            edges.append((start * length / resized, self.size * length / resized))
+        (left, width), (top, height) = edges
+        # Rounding may lead outside by 1e-13, which Pillow refuses.
+        return left, top, min(left + width, size[0]), min(top + height, size[1])
 
     def from_box(
         self, image: Image.Image, box: tuple[float, float, float, float]
