@@ -30,7 +30,7 @@ class Clusters:
 
     def transform(self, features: np.ndarray) -> np.ndarray:
         """Scaled float64 copy of `features`."""
-        return _scaled(features, self.scaling, self.shift, self.scale)
+        return _scaled(features, np.float64, self.scaling, self.shift, self.scale)
 
     def assign(self, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Index of the nearest centre and the distance to it, (n,) each."""
@@ -72,12 +72,14 @@ def partition_features(
     if not isinstance(n_clusters, (int, np.integer)) or n_clusters < 1:
         raise ValueError(f"n_clusters is {n_clusters!r}; wanted an integer >= 1")
     shift, scale = _scaling_of(features, scaling)
-    scaled = _scaled(features, scaling, shift, scale)
+    # Single precision is enough to find the clusters, in half the time and memory.
+    scaled = _scaled(features, features.dtype, scaling, shift, scale)
     model = KMeans(
         min(n_clusters, len(scaled)),
         n_init=n_init,  # pyright: ignore[reportArgumentType]
         max_iter=max_iter,
         random_state=random_state,
+        copy_x=False,
     )
     with warnings.catch_warnings():
         # Fewer distinct points than clusters: handled below.
@@ -121,15 +123,16 @@ def _scaling_of(
 
 def _scaled(
     features: np.ndarray,
+    dtype: Any,
     scaling: str | None,
     shift: Any,
     scale: Any,
 ) -> np.ndarray:
-    copy = features.astype(np.float64)
+    copy = features.astype(dtype)
     if scaling == "standardize":
-        copy -= shift
-        copy /= scale
+        copy -= shift.astype(dtype)
+        copy /= scale.astype(dtype)
     elif scaling == "l2":
         length = np.sqrt(np.vecdot(copy, copy))
-        copy /= np.where(length > 0, length, 1.0)[:, None]
+        copy /= np.where(length > 0, length, 1)[:, None]
     return copy
