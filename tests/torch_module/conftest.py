@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 import pytest
 
+from coolhead.calibrators.auto import AutoCalibrator
 from coolhead.calibrators.clustered import (
     NearestClusterTemperature,
     RegressedTemperature,
@@ -20,6 +21,8 @@ from coolhead.calibrators.reference import (
     OracleTemperature,
     SourceTemperature,
 )
+from coolhead.calibrators.select import SelectByDomain
+from coolhead.calibrators.shift_aware import ShiftAwareTemperature
 from coolhead.calibrators.temperature import TemperatureScaling
 from coolhead.calibrators.transcal import TransCal
 from coolhead.calibrators.weighted import (
@@ -55,6 +58,13 @@ CALIBRATORS = {
     "transcal": TransCal(),
     "cpcs": CPCS(),
     "parametric": ParameterizedTemperature(max_iter=20),
+    "shift-aware": ShiftAwareTemperature(ridge=2.0),
+    "shift-aware-logits": ShiftAwareTemperature(["logit_margin", "feature_length"]),
+    "pick": SelectByDomain([TemperatureScaling(), MultiDomainTemperature()]),
+    "stack": SelectByDomain(
+        [TemperatureScaling(), NearestClusterTemperature(3, n_init=1)], combine="stack"
+    ),
+    "auto": AutoCalibrator(),
     "density": DensityAwareTemperature(5, max_reference=300),
     "density-layers": DensityAwareTemperature(neighbor="nearest", layer_widths=(4, 8)),
 }
@@ -82,6 +92,7 @@ def fitted(name: str, problem: dict[str, np.ndarray]):
     target = {
         "target_features": problem["features"][::3] + 0.3,
         "target_logits": problem["logits"][::3],
+        "source_domain": "a",
     }
     known = inspect.signature(CALIBRATORS[name].fit).parameters
     extra = {key: value for key, value in target.items() if key in known}

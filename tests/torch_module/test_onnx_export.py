@@ -56,10 +56,12 @@ def test_dynamo(ensemble, queries, tmp_path):
         np.testing.assert_array_equal(found[2], wanted.covered)
 
 
-def test_an_unused_input_is_left_out(problem, queries, tmp_path):
+def test_features_are_an_input_even_if_nothing_depends_on_them(
+    problem, queries, tmp_path
+):
     constant = TemperatureEnsemble([TemperatureScaling(), Identity()]).fit(**problem)
     path = export_onnx(constant, tmp_path / "c.onnx", exporter="trace")
-    (found,) = run(path, logits=queries[0])
+    (found,) = run(path, logits=queries[0], features=queries[1])
     wanted = constant.predict_proba(*queries)
     np.testing.assert_allclose(found, wanted, atol=1e-5)
 
@@ -114,12 +116,13 @@ def test_a_graph_that_is_wrong_never_appears(ensemble, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_nan_features_do_not_become_a_probability(ensemble, queries, tmp_path):
-    path = export_onnx(ensemble, tmp_path / "c.onnx")
-    logits, features = (part[:3].copy() for part in queries)
-    features[1, 4] = np.nan
-    (found,) = run(path, logits=logits, features=features)
-    assert np.isnan(found).any(axis=1).tolist() == [False, True, False]
+def test_broken_features_do_not_become_a_probability(calibrator, graph, queries):
+    if not calibrator.uses_features:
+        return
+    logits, features = (part[:4].copy() for part in queries)
+    features[1, 4], features[2, 0] = np.nan, np.inf
+    (found,) = run(graph, logits=logits, features=features)
+    assert np.isnan(found).any(axis=1).tolist() == [False, True, True, False]
 
 
 def test_what_it_cannot_use_is_named(ensemble, problem, tmp_path):

@@ -10,6 +10,7 @@ import torch
 import coolhead.calibrators
 from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.partition import Clusters
+from coolhead.calibrators.shift_aware import ShiftAwareTemperature
 from coolhead.calibrators.vector import VectorScaling
 from coolhead.torch import CalibratedSoftmax
 from coolhead.torch.temperature import NearestCenter, temperature_module
@@ -63,6 +64,12 @@ def test_other_calibrators_are_refused(problem):
     changes_scores = VectorScaling().fit(problem["logits"], problem["labels"])
     with pytest.raises(TypeError, match="VectorScaling, which torch does not know"):
         CalibratedSoftmax(changes_scores)
+
+
+def test_descriptors_of_a_user_are_refused(problem):
+    own = ShiftAwareTemperature([lambda logits, features, home: features[:, 0]])
+    with pytest.raises(TypeError, match="which only NumPy can run"):
+        CalibratedSoftmax(own.fit(**problem))
 
 
 def test_nearest_center_survives_large_features():

@@ -8,7 +8,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from coolhead.calibrators.details import find_clusters
-from coolhead.torch import learned  # noqa: F401  (it registers its calibrators)
+from coolhead.torch import learned, shift_aware  # noqa: F401  (both register theirs)
 from coolhead.torch.reading import find_layer, pool
 from coolhead.torch.temperature import Exact, NearestCenter, temperature_module
 
@@ -50,15 +50,24 @@ class CalibratedSoftmax(nn.Module):
 
     def forward(self, logits: Tensor, features: Tensor | None = None) -> Tensor:
         logits = self._checked(logits, features)
-        return _softmax(logits, self.temperature(logits, features))
+        return _softmax(logits, self._temperature(logits, features))
 
     def details(self, logits: Tensor, features: Tensor | None = None) -> ModuleDetails:
         """Probabilities with the logits, temperature and coverage of each row."""
         logits = self._checked(logits, features)
-        temperature = self.temperature(logits, features)
+        temperature = self._temperature(logits, features)
         covered = None if self.coverage is None else self.coverage(features)
         probabilities = _softmax(logits, temperature)
         return ModuleDetails(probabilities, logits, temperature, covered)
+
+    def _temperature(self, logits: Tensor, features: Tensor | None) -> Tensor:
+        temperature = self.temperature(logits, features)
+        if features is None or self.n_features is None:
+            return temperature
+        # A broken feature has no nearest centre and no distance: it must not end as
+        # a plausible probability.
+        total = features.double().sum(dim=1)
+        return torch.where(total.isnan() | total.isinf(), torch.nan, temperature)
 
     def _checked(self, logits: Tensor, features: Tensor | None) -> Tensor:
         if logits.ndim == 1:

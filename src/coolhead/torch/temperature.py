@@ -132,9 +132,7 @@ class OfNearestCluster(Exact):
         self.keep(temperatures=temperatures)
 
     def forward(self, logits: Tensor, features: Tensor) -> Tensor:
-        nearest, squared = self.nearest(features)
-        # NaN has no nearest centre; it must not end as a plausible probability.
-        return torch.where(squared.isnan(), squared, self.temperatures[nearest])
+        return self.temperatures[self.nearest(features)[0]]
 
 
 class OnLine(Exact):
