@@ -140,6 +140,8 @@ def feature_map(points: Any, ax: Any = None) -> Any:
 
 def temperatures(quantiles: Any, ax: Any = None) -> Any:
     """The spread of T(x) of every method: median, middle half, and 90 per cent."""
+    from matplotlib.ticker import LogLocator, NullLocator
+
     frame = _table(quantiles, "temperature")
     names = [name for name in dict.fromkeys(frame["method"]) if name != BASELINE]
     ax = _axes(ax, (4.6, 0.9 + 0.22 * len(names)))
@@ -150,8 +152,9 @@ def temperatures(quantiles: Any, ax: Any = None) -> Any:
         ax.plot(np.median(own), row, "|", color=INK, ms=9, mew=1.6)
     ax.axvline(1, color=GREY, lw=0.8, ls="--")
     ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
+    ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter("{x:g}")
-    ax.xaxis.set_minor_formatter("{x:g}")
     ax.set_yticks(range(len(names)), [label(name) for name in reversed(names)])
     ax.set_xlabel("temperature, log scale; 1 leaves the logits alone")
     return ax
@@ -168,7 +171,16 @@ def confidence_histogram(bins: Any, ax: Any = None, *, method: str = BASELINE) -
     low, width = sums["low"].to_numpy(), (sums["high"] - sums["low"]).to_numpy()
     ax.bar(low, right, width, align="edge", color=AFTER, label="right")
     ax.bar(
-        low, wrong, width, right, align="edge", color=BEFORE, label="wrong", hatch="///"
+        low,
+        wrong,
+        width,
+        right,
+        align="edge",
+        facecolor=BEFORE,
+        edgecolor="white",
+        linewidth=0,
+        label="wrong",
+        hatch="///",
     )
     ax.legend(loc="upper left", reverse=True)
     ax.set(xlim=(0, 1), xlabel="confidence", ylabel="rows (%)", title=label(method))
@@ -218,10 +230,8 @@ def _ece(results: Any, methods: Iterable[str], by: str = "split") -> pl.DataFram
     """Mean ECE in per cent: one row per split or target, one column per method."""
     frame = _table(results, "results")
     wanted = pl.col("method").is_in(list(methods)), pl.col("metric") == "ece_mean"
-    wide = frame.filter(*wanted).with_columns(100 * pl.col("value"))
-    return wide.pivot(
-        on="method", index=by, values="value", aggregate_function="mean"
-    ).with_columns(pl.col(by))
+    wide = frame.filter(*wanted).with_columns(pl.col("value") * 100)
+    return wide.pivot(on="method", index=by, values="value", aggregate_function="mean")
 
 
 def _bins(bins: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:

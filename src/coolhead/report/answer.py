@@ -64,7 +64,8 @@ def describe_answer(scores: Scores, noun: str) -> dict[str, Any]:
         "elsewhere": _chosen_elsewhere(scores),
         "oracle": column_mean(scores.of("target-only"), "ece_mean"),
     }
-    return found | {"sentence": _sentence(found)}
+    # A number and its unit stay on one line.
+    return found | {"sentence": _sentence(found).replace(" %", "\u00a0%")}
 
 
 def _sentence(found: dict[str, Any]) -> str:

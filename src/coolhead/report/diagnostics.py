@@ -92,7 +92,8 @@ def example_strip(examples: pl.DataFrame, after: str | None) -> list[dict[str, A
     both = before.join(later, on=keys, suffix="_after").filter(
         pl.col("rank") < SHOWN_PER_SPLIT, pl.col("seed") == pl.col("seed").min()
     )
-    chosen = both.sort("confidence", descending=True, maintain_order=True)
+    ranked = both.sort("confidence", descending=True, maintain_order=True)
+    chosen = ranked.unique("id", keep="first", maintain_order=True)
     return [
         {
             "split": row["split"],

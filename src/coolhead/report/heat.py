@@ -10,7 +10,9 @@ from coolhead.report.answer import BEFORE
 from coolhead.report.colours import heat_step
 
 
-def heat_rows(scores: Scores, failures: pl.DataFrame) -> dict[str, Any]:
+def heat_rows(
+    scores: Scores, failures: pl.DataFrame, chosen: str | None
+) -> dict[str, Any]:
     """Cells of text and CSS class; the number is the ECE, the colour its change."""
     means = scores.frame.group_by("split", "method").agg(pl.col("ece_mean").mean())
     ece = {(split, method): value for split, method, value in means.iter_rows()}
@@ -35,7 +37,8 @@ def heat_rows(scores: Scores, failures: pl.DataFrame) -> dict[str, Any]:
         }
         for split in splits
     ]
-    return {"methods": [label(name) for name in scores.methods], "rows": rows}
+    methods = [(label(name), name == chosen) for name in scores.methods]
+    return {"methods": methods, "rows": rows}
 
 
 def _cell(ece: float | None, change: float | None, largest: float) -> dict[str, str]:

@@ -11,6 +11,8 @@ SIDE = 100
 STRIP = 14
 MAP_WIDTH, MAP_HEIGHT = 320, 220
 MARGIN = 8
+LABEL_WIDTH, LABEL_HEIGHT = 26, 13
+ROLES = ("calibration", "target", "centre")
 
 
 def reliability_panel(bins: pl.DataFrame) -> dict[str, Any]:
@@ -54,13 +56,10 @@ def feature_map(points: pl.DataFrame) -> dict[str, Any]:
     return {
         "clusters": clusters,
         "target": place(parts["target"]),
-        "centres": [(x, y, f"{value:.3g}") for (x, y), value in centres],
-        "low": f"{lowest:.3g}",
-        "high": f"{highest:.3g}",
+        "centres": _apart([(x, y, _label(value)) for (x, y), value in centres]),
+        "low": _label(lowest),
+        "high": _label(highest),
     }
-
-
-ROLES = ("calibration", "target", "centre")
 
 
 def _scale(points: pl.DataFrame) -> Any:
@@ -82,6 +81,22 @@ def _scale(points: pl.DataFrame) -> Any:
         return [(int(x), int(y)) for x, y in zip(*scaled, strict=True)]
 
     return place
+
+
+def _apart(labels: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    """Labels from the top down, each moved down until it covers none before it."""
+    placed: list[tuple[int, int, str]] = []
+    for x, y, text in sorted(labels, key=lambda label: label[1]):
+        near = [label for label in placed if abs(label[0] - x) < LABEL_WIDTH]
+        for _, other, _ in near:
+            if abs(other - y) < LABEL_HEIGHT:
+                y = other + LABEL_HEIGHT
+        placed.append((x, min(y, MAP_HEIGHT - MARGIN), text))
+    return placed
+
+
+def _label(temperature: float) -> str:
+    return f"{temperature:.1f}" if temperature < 10 else f"{temperature:.0f}"
 
 
 def _short(value: float) -> str:

@@ -1,6 +1,7 @@
 """The figures of the page as SVG, in the page's own colours."""
 
 import re
+import warnings
 from collections.abc import Callable
 from functools import partial
 from io import StringIO
@@ -23,7 +24,9 @@ VARIABLES = {
     "#ffffff": "--paper",
 }
 MANY = 24
-WIDTH = 4.6
+WIDTH = 4.3
+# A figure may be shown this much larger than it is drawn.
+GROWTH = 1.3
 Drawing = tuple[float, Callable[[Any], Any]]
 
 
@@ -88,8 +91,11 @@ def to_svg(name: str, height: float, draw: Callable[[Any], Any]) -> Markup:
         # A figure of its own, apart from pyplot: no window, nothing left behind.
         figure = Figure(figsize=(WIDTH, height), layout="constrained")
         draw(figure.subplots())
-        figure.savefig(target, format="svg", metadata={"Date": None})
-    return Markup(_for_page(target.getvalue(), name, WIDTH * 96))
+        with warnings.catch_warnings():
+            # The browser has the letters that the fonts at hand here lack.
+            warnings.filterwarnings("ignore", "Glyph", UserWarning)
+            figure.savefig(target, format="svg", metadata={"Date": None})
+    return Markup(_for_page(target.getvalue(), name, GROWTH * WIDTH * 96))
 
 
 def _for_page(svg: str, name: str, width: float) -> str:
@@ -100,6 +106,7 @@ def _for_page(svg: str, name: str, width: float) -> str:
     svg = re.sub(r"(font(?:-family)?): ([^;\"]*?)'DejaVu Sans'[^;\"]*", _font, svg)
     for colour, variable in VARIABLES.items():
         svg = re.sub(rf"(fill|stroke): {colour}", rf"\1: var({variable})", svg)
+        svg = re.sub(rf'(fill|stroke)="{colour}"', rf'style="\1: var({variable})"', svg)
     box = re.search(r'viewBox="[^"]*"', svg)
     head = f'<svg class="figure {name}" role="img" style="max-width:{width:.0f}px" '
     return head + (box.group(0) if box else "") + svg[svg.index(">") :]

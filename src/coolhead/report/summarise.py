@@ -55,7 +55,7 @@ def summarise_classifier(data: ReportData, name: str, scores: Scores) -> dict[st
     return {
         "name": name,
         "answer": answer,
-        "heat": heat_rows(scores, frames["failures"]),
+        "heat": heat_rows(scores, frames["failures"], after),
         "splits": _splits(scores, frames, after),
         "maps": _maps(frames["map"], frames["shift"], scores.splits),
         "shift": shift_rows(frames["shift"]),
