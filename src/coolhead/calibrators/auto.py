@@ -27,6 +27,7 @@ class AutoCalibrator(TemperatureCalibrator):
     selection_ : the fitted `SelectByDomain`.
     names_, weights_ : (m,) candidates and their shares in log T.
     scores_, domains_ : (m, domains) NLL on each left-out domain.
+    bounds_ : lowest and highest log T: what some domain asked for, or T = 1.
     temperature_ : float, the candidates' set-level temperatures, averaged alike.
     status_ : str, how it was chosen and what was missing.
     """
@@ -78,9 +79,13 @@ class AutoCalibrator(TemperatureCalibrator):
         self.names_, self.weights_ = selection.names_, selection.weights_
         self.scores_, self.domains_ = selection.scores_, selection.domains_
         self.temperature_ = selection.temperature_
-        shift_aware = selection.candidates_[-1]
-        self.status_ = f"{selection.status_}; {shift_aware.status_}"
+        shift_aware: Any = selection.candidates_[-1]
+        lowest, highest = shift_aware.bounds_
+        self.bounds_ = min(lowest, 0.0), max(highest, 0.0)
+        notes = [*selection.status_.split("; "), *shift_aware.status_.split("; ")]
+        self.status_ = "; ".join(dict.fromkeys(notes))
         return self
 
     def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
-        return self.selection_._temperature(logits, features)
+        found = np.log(self.selection_._temperature(logits, features))
+        return np.exp(np.clip(found, *self.bounds_))

@@ -13,6 +13,7 @@ import numpy as np
 from scipy.linalg import eigh
 
 from coolhead.numerics.blocks import row_blocks
+from coolhead.numerics.inputs import check_finite
 
 REFERENCE_ROWS = 1_000
 SMALLEST_DISTANCE = 1e-6
@@ -53,7 +54,7 @@ def describe_home(
     At most 1,000 rows are kept, drawn with `random_state`.
     """
     rows = thin_rows(len(reference), REFERENCE_ROWS, random_state)
-    kept = np.asarray(reference[rows], np.float64)
+    kept = np.clip(np.asarray(reference[rows], np.float64), -1e150, 1e150)
     center = kept.mean(axis=0)
     # The scale is taken out first: squares of huge features would overflow.
     scale = float(np.abs(kept - center).max()) or 1.0
@@ -173,10 +174,26 @@ def describe(
     """Columns of all descriptors, (n, p), and how many columns share one, (p,)."""
     columns = []
     for descriptor in descriptors:
-        values = np.asarray(_named(descriptor)(logits, features, home), np.float64)
-        columns.append(values[:, None] if values.ndim == 1 else values)
+        columns.append(_column(_named(descriptor), logits, features, home))
     shared = [np.full(block.shape[1], block.shape[1]) for block in columns]
     return np.hstack(columns), np.concatenate(shared)
+
+
+def _column(
+    descriptor: Descriptor, logits: np.ndarray, features: np.ndarray, home: Home
+) -> np.ndarray:
+    """One descriptor as a finite (n, p) array."""
+    values = np.asarray(descriptor(logits, features, home), np.float64)
+    if values.ndim == 1:
+        values = values[:, None]
+    name = getattr(descriptor, "__name__", "descriptor")
+    if values.ndim != 2 or len(values) != len(logits):
+        raise ValueError(
+            f"{name} returned shape {values.shape}; wanted ({len(logits)},) or "
+            f"({len(logits)}, p)"
+        )
+    check_finite(values, name)
+    return values
 
 
 def _named(descriptor: str | Descriptor) -> Descriptor:
@@ -194,8 +211,9 @@ def _peaks(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Largest, mean and second largest logit of each row, (n,) float64 each."""
     peak, mean, second = np.empty((3, len(logits)))
     for rows in row_blocks(*logits.shape):
-        block = logits[rows]
+        # Differences of numbers near the largest double would overflow.
+        block = np.clip(logits[rows], -1e150, 1e150, dtype=np.float64)
         two = np.partition(block, -2, axis=1)[:, -2:]
         second[rows], peak[rows] = two[:, 0], two[:, 1]
-        mean[rows] = block.mean(axis=1, dtype=np.float64)
+        mean[rows] = block.mean(axis=1)
     return peak, mean, second

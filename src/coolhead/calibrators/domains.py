@@ -5,6 +5,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from coolhead.calibrators.base import FitData
+from coolhead.numerics.moments import Rows
+
 FULL_SIZE = 50
 SMALLEST_DOMAIN = 20
 MOST_FOLDS = 10
@@ -34,7 +37,7 @@ class Domains(NamedTuple):
         """
         given = np.ones(len(self.codes)) if weights is None else weights
         mass = np.bincount(self.codes, given, len(self.names))
-        sizes = np.bincount(self.codes, given > 0, len(self.names))
+        sizes = np.bincount(self.codes, minlength=len(self.names))
         total = sizes / (sizes + FULL_SIZE)
         per_row = np.where(mass > 0, total / np.where(mass > 0, mass, 1.0), 0.0)
         share = given * per_row[self.codes]
@@ -67,6 +70,21 @@ def find_domains(
             f"hold; wanted some of {', '.join(known)}"
         )
     return Domains(names, codes, np.isin(known, wanted))
+
+
+def drop_weightless(data: FitData) -> FitData:
+    """The same data without rows of weight zero, which are as good as absent."""
+    if data.weights is None or data.weights.all():
+        return data
+    kept = data.weights > 0
+    rows = data.rows
+    return FitData(
+        Rows(rows.logits[kept], rows.peak[kept], rows.gap[kept], rows.drop[kept]),
+        data.labels[kept],
+        None if data.features is None else data.features[kept],
+        None if data.domains is None else data.domains[kept],
+        data.weights[kept],
+    )
 
 
 class Fold(NamedTuple):

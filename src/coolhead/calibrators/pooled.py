@@ -30,8 +30,9 @@ class Level(NamedTuple):
 def find_level(data: FitData, codes: np.ndarray, share: np.ndarray) -> Level:
     """Set-level temperature, and those of the domains widened by a margin.
 
-    Domains too small to have a temperature of their own do not widen the range. A domain without a single mistake asks for T = 0, which no finite sample can
-    support; it counts as T = 1.
+    Domains too small to have a temperature of their own do not widen the range. A
+    domain without a single mistake asks for T = 0, which no finite sample can support;
+    it counts as T = 1.
     """
     each = solve_temperatures(data.rows, codes, data.weights)
     whole = solve_temperatures(data.rows, np.zeros_like(codes), share)

@@ -7,7 +7,13 @@ from typing import Any, Self
 import numpy as np
 
 from coolhead.calibrators.base import FitData, TemperatureCalibrator, fresh
-from coolhead.calibrators.domains import Domains, Fold, find_domains, leave_one_out
+from coolhead.calibrators.domains import (
+    Domains,
+    Fold,
+    drop_weightless,
+    find_domains,
+    leave_one_out,
+)
 from coolhead.calibrators.evidence import LeftOut, pick, scores_by_domain, stack
 from coolhead.calibrators.reference import Identity, SourceTemperature
 from coolhead.calibrators.temperature import TemperatureScaling
@@ -105,7 +111,9 @@ class SelectByDomain(TemperatureCalibrator):
         """
         if self.combine not in ("pick", "stack"):
             raise ValueError(f"combine is {self.combine!r}; wanted 'pick' or 'stack'")
-        data = self._begin_fit(logits, labels, features, sample_domain, sample_weight)
+        data = drop_weightless(
+            self._begin_fit(logits, labels, features, sample_domain, sample_weight)
+        )
         domains = find_domains(data.domains, source_domain, len(data.labels))
         candidates = self._candidates(domains)
         folds = list(leave_one_out(domains))
@@ -163,7 +171,11 @@ class SelectByDomain(TemperatureCalibrator):
     def _weigh(self, folds: list[LeftOut], domains: Domains) -> None:
         """Weights of the candidates, and how they came about."""
         prior = self._prior()
-        notes = [] if domains.is_source.any() else ["no source_domain: no source-only"]
+        notes = (
+            []
+            if domains.is_source.any()
+            else ["no source_domain: no source-only candidate"]
+        )
         if not folds:
             self.scores_ = np.empty((len(self.names_), 0))
             self.weights_ = prior

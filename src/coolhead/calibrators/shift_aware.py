@@ -13,7 +13,7 @@ from coolhead.calibrators.descriptors import (
     describe,
     describe_home,
 )
-from coolhead.calibrators.domains import Domains, find_domains
+from coolhead.calibrators.domains import Domains, drop_weightless, find_domains
 from coolhead.calibrators.loglinear import Standard, standardise
 from coolhead.calibrators.pooled import (
     find_level,
@@ -85,7 +85,9 @@ class ShiftAwareTemperature(TemperatureCalibrator):
         source_domain : name or names in `sample_domain` of held-out source rows.
         reference_features : (r, d) features of rows the classifier was trained on.
         """
-        data = self._begin_fit(logits, labels, features, sample_domain, sample_weight)
+        data = drop_weightless(
+            self._begin_fit(logits, labels, features, sample_domain, sample_weight)
+        )
         domains = find_domains(data.domains, source_domain, len(data.labels))
         self.home_, notes = self._find_home(data, domains, reference_features)
         share = domains.share(data.weights)
@@ -120,7 +122,7 @@ class ShiftAwareTemperature(TemperatureCalibrator):
         notes = []
         rows, n_neighbours = domains.source_rows, self.n_neighbours
         if not rows.any():
-            notes.append("no source_domain: no source rows to fit on")
+            notes.append("no source_domain")
             rows = np.ones(len(data.labels), bool)
         if reference is None:
             notes.append("no reference_features: distance to the calibration data")

@@ -1,0 +1,219 @@
+"""ShiftAwareTemperature: descriptors and fit against outside oracles, and limits."""
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from sklearn.decomposition import PCA
+from sklearn.neighbors import NearestNeighbors
+
+from coolhead.calibrators import descriptors as d
+from coolhead.calibrators.loglinear import Problem, fit_log_linear, standardise
+from coolhead.calibrators.pooled import prefer, thin_domains
+from coolhead.calibrators.shift_aware import ShiftAwareTemperature
+from coolhead.calibrators.temperature import TemperatureScaling
+from coolhead.numerics.moments import summarise_rows
+from coolhead.numerics.softmax import log_loss_rows
+from coolhead.persist import load_calibrator, save_calibrator
+
+RNG = np.random.default_rng(0)
+
+
+def drifting_world(places, n=400, k=6, width=12, seed=0):
+    """Domains ever further from home; the best log T of a row is its own offset."""
+    rng = np.random.default_rng(seed)
+    truth = 2.0 * rng.normal(size=(n * len(places), k))
+    labels = (truth + rng.gumbel(size=truth.shape)).argmax(axis=1)
+    domains = np.repeat([f"place {place:g}" for place in places], n)
+    away = np.repeat(places, n) + 0.3 * rng.normal(size=len(domains))
+    features = rng.normal(size=(len(domains), width)) * 0.3
+    features[:, 0] += 3.0
+    features[:, 1] += 2.0 * away
+    log_temperature = 0.8 * away
+    return truth * np.exp(log_temperature)[:, None], labels, features, domains, away
+
+
+def fitted(places=(0.0, 0.7, 1.4), **settings):
+    logits, labels, features, domains, _ = drifting_world(places)
+    home = drifting_world([0.0], seed=5)[2]
+    return ShiftAwareTemperature(**settings).fit(
+        logits,
+        labels,
+        features=features,
+        sample_domain=domains,
+        source_domain="place 0",
+        reference_features=home,
+    )
+
+
+def test_neighbour_distance_is_scikit_learns():
+    reference, query = RNG.normal(size=(300, 20)), RNG.normal(size=(50, 20))
+    home = d.describe_home(reference, n_neighbours=7)
+    peer = NearestNeighbors(n_neighbors=7, metric="cosine").fit(reference)
+    expected = np.log(peer.kneighbors(query)[0][:, -1])
+    found = d.neighbour_distance(np.zeros((50, 2)), query, home)
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(300, 20), (30, 200)])
+def test_components_are_scikit_learns(shape):
+    reference = RNG.normal(size=shape) * np.linspace(5, 1, shape[1])
+    home = d.describe_home(reference, n_components=3)
+    found = d.principal_components(np.zeros((shape[0], 2)), reference, home)
+    expected = PCA(3, svd_solver="full").fit_transform(reference) / home.scale
+    np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-5)
+
+
+def test_logit_descriptors_by_hand():
+    logits = np.array([[5.0, 1.0, 3.0], [0.0, 0.0, 0.0]])
+    home = d.describe_home(RNG.normal(size=(9, 2)))
+    peak = d.logit_peak(logits, np.zeros((2, 2)), home)
+    margin = d.logit_margin(logits, np.zeros((2, 2)), home)
+    assert peak[0] == pytest.approx(np.log(2.0))
+    assert margin.tolist() == [1.0, 0.0]
+    assert np.isfinite(peak).all()
+
+
+def test_newton_finds_the_minimum_that_scipy_finds():
+    logits, labels, features, _, away = drifting_world([0.0, 1.0], n=150)
+    rows = summarise_rows(logits, labels, scores=False)
+    share = np.full(len(labels), 1 / len(labels))
+    design = standardise(np.column_stack([away, features[:, :3]]), share).design(
+        np.column_stack([away, features[:, :3]])
+    )
+    penalty, prior = np.full(5, 0.02), np.zeros(5)
+    problem = Problem(rows, None, design, share, penalty, prior, (-9.0, 9.0))
+
+    def objective(weights):
+        loss = log_loss_rows(logits, labels, np.exp(design @ weights)).mean()
+        return loss + 0.5 * penalty @ weights**2
+
+    expected = minimize(objective, prior, method="BFGS", options={"gtol": 1e-7})
+    found = fit_log_linear(problem, prior)
+    assert objective(found) <= expected.fun + 1e-8
+    np.testing.assert_allclose(found, expected.x, atol=2e-3)
+
+
+def test_follows_the_drift_to_an_unseen_domain():
+    logits, labels, features, _, away = drifting_world([1.1], seed=9)
+    calibrator = fitted()
+    found = calibrator.temperature(logits, features)
+    assert np.corrcoef(np.log(found), away)[0, 1] > 0.7
+    assert np.abs(np.log(found) - 0.8 * away).mean() < 0.25
+    # One temperature for all is far off where the drift is in between or beyond.
+    seen = drifting_world((0.0, 0.7, 1.4))
+    plain = TemperatureScaling().fit(seen[0], seen[1])
+    losses = [
+        log_loss_rows(logits, labels, t).mean()
+        for t in (found, plain.temperature(logits), np.exp(0.8 * away))
+    ]
+    assert losses[0] < losses[1]
+    assert losses[0] < losses[2] + 0.02
+
+
+def test_far_away_temperatures_stay_in_the_supported_range():
+    calibrator = fitted()
+    logits, _, features, _, _ = drifting_world([50.0])
+    found = np.log(calibrator.temperature(logits, features * 1e3))
+    lowest, highest = calibrator.bounds_
+    assert (found >= lowest).all()
+    assert (found <= highest).all()
+    assert highest < 0.8 * 1.4 + 1.5
+
+
+def test_scarce_data_stays_at_the_set_level():
+    logits, labels, features, domains, _ = drifting_world([0.0, 1.0], n=6)
+    calibrator = ShiftAwareTemperature(ridge=32.0).fit(
+        logits, labels, features=features, sample_domain=domains
+    )
+    apart = np.log(calibrator.temperature(logits, features) / calibrator.temperature_)
+    assert np.abs(apart).max() < 0.5
+    stiff = ShiftAwareTemperature(ridge=1e9).fit(
+        logits, labels, features=features, sample_domain=domains
+    )
+    np.testing.assert_allclose(
+        stiff.temperature(logits, features), stiff.temperature_, rtol=1e-4
+    )
+
+
+@pytest.mark.parametrize("factor", [1e-3, 40.0])
+def test_scaling_logits_scales_temperatures(factor):
+    logits, labels, features, domains, _ = drifting_world((0.0, 0.7, 1.4), n=150)
+    common = {"features": features, "sample_domain": domains}
+    one = ShiftAwareTemperature().fit(logits, labels, **common)
+    other = ShiftAwareTemperature().fit(factor * logits, labels, **common)
+    np.testing.assert_allclose(
+        other.temperature(factor * logits, features),
+        factor * one.temperature(logits, features),
+        rtol=1e-3,
+    )
+
+
+def test_weight_zero_is_absence():
+    logits, labels, features, domains, _ = drifting_world((0.0, 0.7, 1.4), n=100)
+    weights = (RNG.random(len(labels)) > 0.3).astype(float)
+    weights[domains == "place 1.4"] = 0
+    kept = weights > 0
+    weighted = ShiftAwareTemperature().fit(
+        logits, labels, features=features, sample_domain=domains, sample_weight=weights
+    )
+    without = ShiftAwareTemperature().fit(
+        logits[kept], labels[kept], features=features[kept], sample_domain=domains[kept]
+    )
+    np.testing.assert_allclose(
+        weighted.temperature(logits, features), without.temperature(logits, features)
+    )
+
+
+def test_status_says_what_is_missing():
+    logits, labels, features, domains, _ = drifting_world((0.0, 1.0), n=100)
+    bare = ShiftAwareTemperature().fit(logits, labels, features=features)
+    assert "no source_domain" in bare.status_
+    assert "no reference_features" in bare.status_
+    assert fitted().status_ == "converged"
+    with pytest.raises(ValueError, match="source_domain names elsewhere"):
+        ShiftAwareTemperature().fit(
+            logits,
+            labels,
+            features=features,
+            sample_domain=domains,
+            source_domain="elsewhere",
+        )
+
+
+def test_own_descriptor_counts_and_wrong_ones_are_named():
+    def second_feature(logits, features, home):
+        return features[:, 1]
+
+    calibrator = fitted(descriptors=["logit_peak", second_feature])
+    assert calibrator.coef_.shape == (2,)
+    assert calibrator.coef_[1] > 0.1
+    with pytest.raises(ValueError, match="wanted a function or one of"):
+        fitted(descriptors=["distance"])
+    with pytest.raises(ValueError, match="shape"):
+        fitted(descriptors=[lambda logits, features, home: features.T])
+    with pytest.raises(ValueError, match="ridge is -1"):
+        fitted(ridge=-1)
+
+
+def test_ridge_moves_only_on_consistent_evidence():
+    losses = np.array([[1.0, 1.0, 1.0], [0.9, 0.9, 0.91], [0.5, 1.3, 0.7]])
+    assert prefer(0, losses[:2]) == 1
+    assert prefer(0, losses[[0, 2]]) == 0
+    assert prefer(0, losses[:, :1]) == 0
+
+
+def test_thinning_keeps_small_domains_whole():
+    codes = np.repeat([0, 1], [30, 5000])
+    kept = thin_domains(codes)
+    assert kept[:30].all()
+    assert 400 <= kept[30:].sum() <= 500
+
+
+def test_round_trip_through_a_file(tmp_path):
+    calibrator = fitted()
+    save_calibrator(calibrator, tmp_path / "c.skops")
+    logits, _, features, _, _ = drifting_world([1.0], n=20)
+    np.testing.assert_array_equal(
+        load_calibrator(tmp_path / "c.skops").temperature(logits, features),
+        calibrator.temperature(logits, features),
+    )
