@@ -15,6 +15,7 @@ import numpy as np
 import onnxruntime
 import torch
 
+from coolhead.calibrators.auto import AutoCalibrator
 from coolhead.calibrators.clustered import (
     NearestClusterTemperature,
     RegressedTemperature,
@@ -23,6 +24,7 @@ from coolhead.calibrators.density_aware import DensityAwareTemperature
 from coolhead.calibrators.ensemble import TemperatureEnsemble
 from coolhead.calibrators.multidomain import MultiDomainTemperature
 from coolhead.calibrators.parametric import ParameterizedTemperature
+from coolhead.calibrators.shift_aware import ShiftAwareTemperature
 from coolhead.calibrators.temperature import TemperatureScaling
 from coolhead.torch import export_onnx, load_backbone
 
@@ -33,6 +35,8 @@ METHODS = {
     "regression": RegressedTemperature(9, n_init=1),
     "ensemble": TemperatureEnsemble(n_clusters=9),
     "multi-domain (MD-TS)": MultiDomainTemperature(),
+    "shift-aware": ShiftAwareTemperature(ridge=8.0),
+    "automatic": AutoCalibrator(),
     "parametric (PTS)": ParameterizedTemperature(max_iter=20),
     "density-aware (DAC)": DensityAwareTemperature(max_reference=2000),
 }
