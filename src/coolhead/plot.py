@@ -17,7 +17,8 @@ from coolhead.experiment.tables.scores import label
 
 INK, GREY, PALE = "#1f2933", "#5b6670", "#aeb6bf"
 BEFORE, AFTER = "#d9731a", "#2b6cb0"
-FILLED = "#dbe7f3"
+# Orange dark enough to read as text.
+BEFORE_WORDS = "#a8540b"
 BASELINE = "uncalibrated"
 MIDDLE_HALF = 0.25, 0.75
 MOST = 0.05, 0.95
@@ -39,7 +40,7 @@ def before_after(
     ax.set_yticks(rows, wide["split"])
     ax.set_xlim(left=0)
     ax.set_ylim(-0.6, len(wide) - 0.4)
-    ax.set_xlabel("expected calibration error (%): ○ before, ● after")
+    ax.set_xlabel("ECE (%): ○ before, ● after")
     ax.grid(axis="x")
     return ax
 
@@ -60,7 +61,7 @@ def by_target(results: Any, ax: Any = None, *, methods: Sequence[str]) -> Any:
             xytext=(7, 0),
             textcoords="offset points",
             va="center",
-            color=colour,
+            color=BEFORE_WORDS if colour == BEFORE else colour,
         )
     ax.set_xticks(places, frame["target"], rotation=0 if len(frame) < 7 else 40)
     ax.set_ylim(bottom=0)

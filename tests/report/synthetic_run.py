@@ -26,7 +26,7 @@ TEMPERATURES = {
     "set-level": 2.9,
     "nearest-cluster": 2.4,
     "regression": 2.0,
-    "ensemble": 2.6,
+    "ensemble": 1.9,
     "set-level+source": 2.2,
     "nearest-cluster+source": 1.9,
     "regression+source": 1.8,
@@ -46,7 +46,7 @@ def write_run(
     planned=None,
     failures=(),
     truth=3.0,
-    n_rows=200,
+    n_rows=400,
     n_points=60,
     pictures=False,
 ) -> Path:

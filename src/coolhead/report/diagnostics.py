@@ -86,6 +86,8 @@ def _share(part: int, whole: int) -> str:
 
 def example_strip(examples: pl.DataFrame, after: str | None) -> list[dict[str, Any]]:
     """The surest mistakes with their pictures and their confidence afterwards."""
+    if after is None:
+        return []
     before = examples.filter(pl.col("method") == BEFORE)
     later = examples.filter(pl.col("method") == after)
     keys = ["split", "seed", "rank"]

@@ -68,8 +68,10 @@ def _score(calibrator: Any, part: DomainArchive, line: Any, method: str) -> Cell
         numbers = dict(_numbers(predictions)) | {"ece_mean": ece[name]}
         numbers["gain"] = float((found[BEFORE].brier - predictions.brier).mean())
         if name == method:
-            for end, value in zip(("", "_low", "_high"), line.ece_change, strict=False):
-                numbers[f"ece_vs_uncalibrated{end}"] = value
+            change = line.ece_change
+            numbers["ece_vs_uncalibrated"] = change.estimate
+            numbers["ece_vs_uncalibrated_low"] = change.low
+            numbers["ece_vs_uncalibrated_high"] = change.high
         for metric, value in numbers.items():
             result.add("results", method=name, metric=metric, value=float(value))
         add_curves(name, predictions, N_BINS, result)

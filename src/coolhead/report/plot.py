@@ -20,6 +20,7 @@ VARIABLES = {
     plot.PALE: "--line",
     "#e3e7eb": "--grid",
     plot.BEFORE: "--before",
+    plot.BEFORE_WORDS: "--words-before",
     plot.AFTER: "--after",
     "#ffffff": "--paper",
 }

@@ -150,8 +150,8 @@ def _maps(
     found = []
     for split in splits:
         own = points.filter(pl.col("split") == split)
-        own = own.filter(pl.col("seed") == own["seed"].min())
         if not own.is_empty():
+            own = own.filter(pl.col("seed") == own["seed"].min())
             share = shares.get(split)
             text = None if share is None else f"{100 * share:.0f} %"
             found.append({"split": split, "outside": text} | feature_map(own))

@@ -41,16 +41,17 @@ def _tables_of(
     multi_source: bool,
 ) -> list[Table]:
     beside = None if multi_source else paper
+    compared = "uncalibrated" in scores.methods
     own = pl.col("classifier") == name
     tables = [
         averages.summary(scores),
         averages.by_target(scores, beside),
         by_split.ece_by_split(scores, beside),
-        by_split.gain_by_split(scores, beside),
+        by_split.gain_by_split(scores, beside) if compared else None,
         averages.improvement_ratios(scores, beside),
         counts.reductions_in_sigma(scores),
-        counts.harm(scores),
-        counts.harm_by_split(scores),
+        counts.harm(scores) if compared else None,
+        counts.harm_by_split(scores) if compared else None,
         averages.accuracy(scores, beside),
         averages.multi_source(scores, paper) if multi_source else None,
         counts.sensitivity(read_table(run, "sensitivity").filter(own)),

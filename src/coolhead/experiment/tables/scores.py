@@ -89,6 +89,9 @@ def scores_by_classifier(results: pl.DataFrame) -> dict[str, Scores]:
     ).with_columns(
         pl.col(column) * 100 for column in _metrics(results) if _is_rate(column)
     )
+    if "n_evaluated" in wide.columns:
+        # A target without rows has no scores to average.
+        wide = wide.filter(pl.col("n_evaluated") > 0)
     names = dict.fromkeys(wide["classifier"])
     return {name: Scores(wide.filter(pl.col("classifier") == name)) for name in names}
 

@@ -1,0 +1,245 @@
+"""The report in a real browser: it opens, sorts, filters and fits every screen."""
+
+import csv
+import io
+import json
+import os
+import shutil
+from base64 import b64decode
+from urllib.parse import unquote
+
+import pytest
+from synthetic_run import FEW_METHODS
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+DRIVER = shutil.which("chromedriver")
+REQUIRED = os.environ.get("COOLHEAD_REQUIRE_BROWSER") == "1"
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+)
+WIDTHS = (400, 1400)
+
+pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    """One browser with an empty profile for all tests of this file."""
+    if CHROMIUM is None or DRIVER is None:
+        reason = "Chromium or its driver was not found: the report was not opened"
+        if REQUIRED:
+            pytest.fail(f"COOLHEAD_REQUIRE_BROWSER=1, but {reason}")
+        pytest.skip(reason)
+    from selenium import webdriver
+    from selenium.webdriver.chrome.service import Service
+
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    options.set_capability(
+        "goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"}
+    )
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"):
+        options.add_argument(flag)
+    # The path of the driver is given: selenium looks for no other and fetches none.
+    browser = webdriver.Chrome(options=options, service=Service(DRIVER))
+    yield browser
+    browser.quit()
+
+
+@pytest.fixture
+def opened(driver, made, page):
+    """The report, freshly opened at 1400 pixels in light mode."""
+    resize(driver, 1400)
+    driver.get((made / "report.html").as_uri())
+    return driver
+
+
+def resize(driver, width):
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def prefer(driver, scheme):
+    feature = {"name": "prefers-color-scheme", "value": scheme}
+    driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
+
+
+def column(driver, table, number):
+    """Texts of one column of a table, the visible rows only."""
+    script = """
+      return [...document.querySelectorAll(`#${arguments[0]} tbody tr`)]
+        .filter(row => !row.hidden)
+        .map(row => row.cells[arguments[1]].textContent);
+    """
+    return driver.execute_script(script, table, number)
+
+
+def test_it_opens_without_errors_and_without_network(driver, made, page):
+    driver.get_log("browser")
+    driver.get_log("performance")
+    driver.get((made / "report.html").as_uri())
+    assert driver.get_log("browser") == []
+    messages = [
+        json.loads(m["message"])["message"] for m in driver.get_log("performance")
+    ]
+    sent = [
+        message["params"]["request"]["url"]
+        for message in messages
+        if message["method"] == "Network.requestWillBeSent"
+    ]
+    assert (made / "report.html").as_uri() in sent
+    assert not [url for url in sent if url.startswith(("http", "ws", "ftp"))]
+    names = "return performance.getEntriesByType('resource').map(e => e.name)"
+    assert all(n.startswith("data:") for n in driver.execute_script(names))
+
+
+def test_a_hostile_name_does_nothing(opened):
+    from selenium.common.exceptions import NoAlertPresentException
+
+    with pytest.raises(NoAlertPresentException):
+        _ = opened.switch_to.alert.text
+    assert "<script>alert(1)</script> > amazon" in opened.page_source.replace(
+        "&lt;", "<"
+    ).replace("&gt;", ">")
+
+
+def test_figures_have_size_and_text(opened):
+    script = """
+      return [...document.querySelectorAll('svg.figure, svg.panel, svg.map')]
+        .filter(figure => figure.checkVisibility())
+        .map(figure => {
+          const box = figure.getBoundingClientRect();
+          return [box.width, box.height, figure.textContent.trim().length];
+        });
+    """
+    found = opened.execute_script(script)
+    assert len(found) >= 6 + 2 * 6 + 6
+    assert all(w > 90 and h > 60 and text > 0 for w, h, text in found)
+
+
+def test_figures_do_not_spill_out_of_themselves(opened):
+    script = """
+      const out = [];
+      document.querySelectorAll('svg.figure').forEach(figure => {
+        const box = figure.getBoundingClientRect();
+        figure.querySelectorAll('text').forEach(text => {
+          const own = text.getBoundingClientRect();
+          if (own.left < box.left - 3 || own.right > box.right + 3)
+            out.push(text.textContent);
+        });
+      });
+      return out;
+    """
+    assert opened.execute_script(script) == []
+
+
+def test_sorting(opened):
+    head = opened.find_elements("css selector", "#table-0 thead button")[1]
+    head.click()
+    upward = [float(text) for text in column(opened, "table-0", 1)]
+    assert upward == sorted(upward) and len(upward) == len(FEW_METHODS)
+    head.click()
+    assert [float(text) for text in column(opened, "table-0", 1)] == upward[::-1]
+    first = opened.find_elements("css selector", "#table-0 thead button")[0]
+    first.click()
+    names = column(opened, "table-0", 0)
+    assert names == sorted(names, key=str.lower)
+
+
+def test_filtering(opened):
+    field = opened.find_element("css selector", "#table-0 input[type=search]")
+    field.send_keys("set-l")
+    assert column(opened, "table-0", 0) == ["Set-level"]
+    field.clear()
+    field.send_keys("nothing of this name")
+    assert column(opened, "table-0", 0) == []
+
+
+def test_details_open(opened):
+    part = opened.find_element("css selector", "article.split details")
+    panels = part.find_elements("css selector", "svg.panel")
+    assert not panels[0].is_displayed()
+    part.find_element("css selector", "summary").click()
+    assert panels[0].is_displayed()
+    assert len(panels) == len(FEW_METHODS) - 2
+
+
+def test_csv_download_holds_the_numbers_of_the_table(opened):
+    link = opened.find_element("css selector", "#table-0 a.csv")
+    assert link.get_attribute("download") == "summary.csv"
+    content = unquote(link.get_attribute("href").split(",", 1)[1])
+    rows = list(csv.DictReader(io.StringIO(b64decode(content).decode())))
+    written = [float(r["value"]) for r in rows if r["column"] == "ECE"]
+    shown = [float(text) for text in column(opened, "table-0", 1)]
+    assert shown == pytest.approx(written, abs=0.006)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_nothing_overflows_the_width(opened, width):
+    resize(opened, width)
+    opened.execute_script(
+        "document.querySelectorAll('details').forEach(d => d.open = 1)"
+    )
+    script = "return document.documentElement.scrollWidth"
+    assert opened.execute_script(script) <= width
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_is_readable_in_light_and_dark(opened, scheme):
+    prefer(opened, scheme)
+    # Contrast of text with the nearest painted background, by the rule of WCAG 2.
+    script = """
+      const parse = c => c.match(/[\\d.]+/g).map(Number);
+      const light = c => {
+        const [r, g, b] = parse(c).map(v => v / 255)
+          .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+      };
+      const ground = e => {
+        for (; e; e = e.parentElement) {
+          const c = getComputedStyle(e).backgroundColor;
+          if (parse(c)[3] !== 0) return c;
+        }
+        return 'rgb(255, 255, 255)';
+      };
+      const poor = [];
+      const wanted = 'p, li, td, th, dd, dt, h1, h2, summary, figcaption, '
+        + 'svg.figure text, svg.panel text';
+      document.querySelectorAll(wanted).forEach(e => {
+          if (!e.textContent.trim()) return;
+          const style = getComputedStyle(e);
+          const ink = e.closest('svg') ? style.fill : style.color;
+          const [a, b] = [light(ink), light(ground(e))].sort((x, y) => y - x);
+          if ((a + 0.05) / (b + 0.05) < 4.4)
+            poor.push([e.textContent.trim().slice(0, 30), ink, ground(e)]);
+        });
+      return poor;
+    """
+    try:
+        assert opened.execute_script(script) == []
+    finally:
+        prefer(opened, "light")
+
+
+def test_without_script_every_table_is_shown(driver, made, page):
+    driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        driver.get((made / "report.html").as_uri())
+        tables = driver.find_elements("css selector", "#tables table")
+        assert len(tables) > 8
+        for table in tables:
+            assert table.find_elements("css selector", "tbody tr")
+        assert not driver.find_elements("css selector", "#tables input")
+        links = driver.find_elements("css selector", "#tables a.csv")
+        assert len(links) == len(tables)
+        second = driver.find_element("css selector", "#table-1")
+        second.find_element("css selector", "summary").click()
+        assert second.find_element("css selector", "table").is_displayed()
+    finally:
+        driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})

@@ -1,0 +1,248 @@
+"""The page as text: what it says, and what it says when something is missing."""
+
+import json
+import re
+from base64 import b64decode
+from html.parser import HTMLParser
+
+import polars as pl
+import pytest
+from synthetic_run import FEW_METHODS, write_run
+
+from coolhead.experiment.results import read_table, table_path
+from coolhead.experiment.tables import all_tables, render_table
+from coolhead.report import write_report
+
+
+class Text(HTMLParser):
+    """Collects the tags and the visible text of a page."""
+
+    def __init__(self):
+        super().__init__()
+        self.tags, self.parts, self.skip = [], [], 0
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self.skip += tag in ("script", "style")
+
+    def handle_endtag(self, tag):
+        self.skip -= tag in ("script", "style")
+
+    def handle_data(self, data):
+        if not self.skip:
+            self.parts.append(data)
+
+
+def visible(page):
+    parser = Text()
+    parser.feed(page)
+    return " ".join(" ".join(parser.parts).split())
+
+
+def tags(page, name):
+    parser = Text()
+    parser.feed(page)
+    return [attributes for tag, attributes in parser.tags if tag == name]
+
+
+def report(run):
+    return visible(write_report(run).read_text(encoding="utf-8"))
+
+
+def test_it_lies_in_the_run_or_where_it_is_wanted(made, tmp_path):
+    assert write_report(made) == made / "report.html"
+    assert write_report(made, tmp_path / "r.html").read_text().endswith("</html>")
+
+
+def test_the_same_run_gives_the_same_page(made, page, tmp_path):
+    assert write_report(made, tmp_path / "again.html").read_text() == page
+
+
+def test_the_answer_comes_first(page):
+    text = visible(page)
+    assert "Use Set-level: over 6 splits" in text
+    assert text.index("Use Set-level") < text.index("Where it helps")
+    assert "never hurts" in text
+
+
+def test_nothing_is_fetched(page):
+    for name in ("link", "script", "img", "iframe", "a", "use", "image"):
+        for attributes in tags(page, name):
+            for key in ("src", "href", "xlink:href"):
+                value = attributes.get(key, "") or ""
+                assert value.startswith(("data:", "#")) or not value
+    assert "@import" not in page
+    assert set(re.findall(r"url\((.)", page)) == {"#"}
+
+
+def test_names_of_users_are_text(page):
+    assert len(tags(page, "script")) == 1
+    assert not tags(page, "b") or "<b>three" not in page
+    assert "<script>alert" not in page
+    assert "amazon > <script>alert(1)</script>" in visible(page)
+    assert "amazon > 写真 $x_{" in visible(page)
+
+
+def test_reliability_diagrams_are_small_and_complete(page):
+    panels = re.findall(r'<svg class="panel".*?</svg>', page, flags=re.DOTALL)
+    assert len(panels) == 6 * len(FEW_METHODS)
+    assert max(len(panel.encode()) for panel in panels) <= 2048
+    for panel in panels:
+        for part in ("bar", "over", "under", "diagonal", "count"):
+            assert f'class="{part}"' in panel
+        assert re.search(r"ECE [\d.]+ %, null level [\d.]+ %, 400 rows", panel)
+
+
+def test_csv_links_hold_the_tables(made, page):
+    links = [a for a in tags(page, "a") if a.get("class") == "csv"]
+    names = [a["download"] for a in links]
+    for table in all_tables(made):
+        link = links[names.index(f"{table.name}.csv")]
+        text = b64decode(link["href"].split(",", 1)[1]).decode()
+        assert text == render_table(table, "csv") + "\n"
+
+
+def test_every_table_is_there_without_script(made, page):
+    text = visible(page)
+    for table in all_tables(made):
+        assert table.title in text
+    ece = read_table(made, "results").filter(
+        pl.col("method") == "ensemble", pl.col("metric") == "ece_mean"
+    )
+    for value in ece["value"]:
+        assert f"{100 * value:.2f}" in text
+
+
+def test_sections_for_shift_examples_and_record(page):
+    text = visible(page)
+    assert "weights unreliable" in text
+    assert "much of the target lies outside" in text
+    assert "25 % outside" in text
+    assert "8 clusters asked, 7 found" in text
+    assert "coolhead sweep made.toml" in text and "1234567" in text
+    pictures = [a["src"] for a in tags(page, "img")]
+    assert len(pictures) == 6
+    assert b64decode(pictures[0].split(",")[1]).startswith(b"\x89PNG")
+
+
+def test_failed_cells_stand_in_place_of_figures(tmp_path):
+    failures = [
+        ("nyt", "amazon", "*", "ValueError: no rows are left of amazon"),
+        ("amazon", "movies", "ensemble", "RuntimeError: did not converge"),
+    ]
+    run = write_run(tmp_path / "run", splits=[("amazon", "movies")], failures=failures)
+    results = table_path(run, "results")
+    frame = pl.read_parquet(results).filter(pl.col("method") != "ensemble")
+    frame.write_parquet(results)
+    text = report(run)
+    assert "2 failures" in text
+    assert "Never ran, and therefore in no figure: Ensemble" in text
+    assert "Failed, whole cell: ValueError: no rows are left of amazon" in text
+    assert "nyt > amazon" in text
+
+
+def test_some_methods_failed_in_some_splits(tmp_path):
+    run = write_run(tmp_path / "run")
+    path = table_path(run, "results")
+    lost = (pl.col("split") == "movies > amazon") & (pl.col("method") == "set-level")
+    pl.read_parquet(path).filter(~lost).write_parquet(path)
+    text = report(run)
+    assert "Use Ensemble" in text  # Set-level has a gap: it does not compete.
+
+
+def test_one_split(tmp_path):
+    run = write_run(tmp_path / "run", splits=[("amazon", "nyt")])
+    text = report(run)
+    assert "over 1 split it takes" in text
+    assert "The interval is the paired bootstrap over rows." in text
+    assert "One target only" in text
+
+
+def test_a_method_that_never_ran(tmp_path):
+    run = write_run(tmp_path / "run", planned=(*FEW_METHODS, "transcal"))
+    assert "Never ran, and therefore in no figure: TransCal" in report(run)
+
+
+def test_a_target_without_rows(tmp_path):
+    run = write_run(tmp_path / "run")
+    path = table_path(run, "results")
+    frame = pl.read_parquet(path)
+    empty = pl.col("split") == "movies > amazon"
+    count = empty & (pl.col("metric") == "n_evaluated")
+    value = pl.when(count).then(0.0).when(empty).then(float("nan")).otherwise("value")
+    frame.with_columns(value=value).write_parquet(path)
+    text = report(run)
+    assert "The target has no rows in: movies > amazon" in text
+    assert "over 5 splits" in text
+
+
+def test_no_cell_finished(tmp_path):
+    failures = [("amazon", "nyt", "*", "ValueError: bad data")]
+    run = write_run(tmp_path / "run", failures=failures)
+    for name in ("results", "reliability", "histogram", "selective", "map", "shift"):
+        frame = read_table(run, name)
+        frame.head(0).write_parquet(table_path(run, name))
+    text = report(run)
+    assert "every cell failed" in text and "ValueError: bad data" in text
+
+
+def test_without_features_the_map_says_so(tmp_path):
+    run = write_run(tmp_path / "run")
+    for name in ("map", "shift"):
+        read_table(run, name).head(0).write_parquet(table_path(run, name))
+    text = report(run)
+    assert "No map: the rows have no features" in text
+    assert "No shift diagnostics" in text
+
+
+def test_without_an_uncalibrated_classifier(tmp_path):
+    run = write_run(tmp_path / "run", methods=("source-only", "set-level"))
+    assert "The uncalibrated classifier is not among the results" in report(run)
+
+
+def test_a_run_of_before_the_examples(tmp_path):
+    run = write_run(tmp_path / "run")
+    table_path(run, "examples").unlink()
+    assert "The surest mistakes" not in report(run)
+
+
+def test_not_the_folder_of_a_run(tmp_path):
+    with pytest.raises(ValueError, match=r"run\.json"):
+        write_report(tmp_path)
+
+
+def test_command(made, tmp_path, command):
+    out = tmp_path / "r.html"
+    code, shown, _ = command("report", made, "--out", out, "--json")
+    assert code == 0
+    assert json.loads(shown) == {"report": str(out), "bytes": out.stat().st_size}
+    assert command("report", made, "--out", out)[1] == f"{out}\n"
+
+
+def test_command_on_a_wrong_folder(tmp_path, command):
+    code, _, complaint = command("report", tmp_path)
+    assert code == 1
+    assert "run.json" in complaint
+
+
+def test_evaluation_report(tmp_path, npz, command):
+    calibrator, out = tmp_path / "cal.skops", tmp_path / "r.html"
+    domains = "--calibrate-on", "clipart,product"
+    command("fit", npz, "--out", calibrator, "--method", "set-level", *domains)
+    code, shown, _ = command("evaluate", calibrator, npz, "--report", out, "--json")
+    assert code == 0
+    lines = {line["domain"]: line for line in json.loads(shown)["domains"]}
+    text = visible(out.read_text(encoding="utf-8"))
+    assert "over 3 domains" in text and "Set-level" in text
+    for name in ("clipart", "product", "real"):
+        before = 100 * lines[name]["ece_before"]["estimate"]
+        assert f"{name} {before:.1f} " in text  # the heat map
+        assert f"{before:.2f}" in text  # the table
+    assert "preds.npz" in text
+
+
+def test_evaluation_report_of_a_method_that_changes_scores(tmp_path, npz, command):
+    calibrator, out = tmp_path / "cal.skops", tmp_path / "r.html"
+    command("fit", npz, "--out", calibrator, "--method", "vector")
+    assert command("evaluate", calibrator, npz, "--report", out)[0] == 0
+    assert "Vector scaling" in visible(out.read_text(encoding="utf-8"))
