@@ -11,10 +11,15 @@ from collections.abc import Sequence
 from dataclasses import is_dataclass
 from importlib import import_module
 from importlib.metadata import version
+from inspect import signature
 from pathlib import Path
 from pkgutil import iter_modules
 from typing import Any
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
 
 from coolhead.files import atomic_path
 
@@ -22,6 +27,7 @@ FORMAT = "coolhead calibrator"
 FORMAT_VERSION = 1
 HEADER = "coolhead.json"
 MAX_BYTES = 2**30
+MAX_WIDTH = 2**24
 OWN_ROOMS = ("coolhead.calibrators", "coolhead.shift", "coolhead.numerics")
 
 
@@ -35,7 +41,6 @@ def save_calibrator(
 
     metadata : JSON values, e.g. what the calibrator was fitted on.
     """
-    from sklearn.utils.validation import check_is_fitted
     from skops.io import dumps
 
     check_is_fitted(calibrator)
@@ -76,15 +81,39 @@ def load_calibrator(path: str | os.PathLike, *, trusted: Sequence[str] = ()) -> 
     read_header(path)
     try:
         calibrator = loads(content, trusted=own)
-    except Exception as error:
-        # A damaged or forged file can fail anywhere inside skops, with any error.
-        raise ValueError(_damaged(path, error)) from error
-    if not callable(getattr(calibrator, "predict_proba", None)) or not (
-        hasattr(calibrator, "n_classes_")
-    ):
         found = f"{type(calibrator).__module__}.{type(calibrator).__qualname__}"
+        wanted = hasattr(calibrator, "predict_proba") and (
+            found in trusted or _is_own(found)
+        )
+        if wanted:
+            _try_out(calibrator)
+    except Exception as error:
+        # A damaged or forged file can fail anywhere, with any error.
+        raise ValueError(_damaged(path, error)) from error
+    if not wanted:
         raise ValueError(f"{path} holds a {found}; wanted a fitted calibrator")
     return calibrator
+
+
+def _try_out(calibrator: Any) -> None:
+    """Predict two rows, so that a forged file fails now and not in service."""
+    if "logits" not in signature(calibrator.predict_proba).parameters:
+        return
+    check_is_fitted(calibrator)
+    n_classes, n_features = calibrator.n_classes_, _width(calibrator)
+    if not 2 <= n_classes <= MAX_WIDTH or not 0 <= n_features <= MAX_WIDTH:
+        raise ValueError(f"{n_classes} classes and {n_features} features")
+    logits = np.zeros((2, n_classes))
+    logits[1, 0] = 2.0
+    features = np.zeros((2, n_features)) if n_features else None
+    with np.errstate(all="ignore"):
+        probabilities = calibrator.predict_proba(logits, features)
+    if probabilities.shape != logits.shape or not np.isfinite(probabilities).all():
+        raise ValueError("it does not predict probabilities")
+
+
+def _width(calibrator: Any) -> int:
+    return getattr(calibrator, "n_features_", None) or 0
 
 
 def read_header(path: str | os.PathLike) -> dict[str, Any]:
@@ -160,8 +189,6 @@ def _is_own(name: str) -> bool:
     A name that such a file merely imports is not its own, or a forged file could
     reach anything through us.
     """
-    from sklearn.base import BaseEstimator
-
     place, _, wanted = name.rpartition(".")
     room, _, file = place.rpartition(".")
     if room not in OWN_ROOMS:
