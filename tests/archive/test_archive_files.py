@@ -158,6 +158,13 @@ def test_foreign_files_are_refused(tmp_path):
         load_archive(tmp_path)
 
 
+def test_a_header_that_is_no_object_is_refused(tmp_path):
+    path = tmp_path / "list.safetensors"
+    save_file({"logits": np.eye(3)}, path, metadata={"coolhead": "[1]"})
+    with pytest.raises(ValueError, match="archive format None"):
+        load_archive(path)
+
+
 def rewrite(path, arrays, **header):
     known = {"format_version": 1, "domain_names": ["a"], "class_names": None}
     text = json.dumps(known | {"metadata": {}} | header)

@@ -86,7 +86,7 @@ def encode_domains(
     array = decode_bytes(np.asarray(domains))
     if array.ndim == 1:
         check_length(len(array), n_rows, "domains")
-    array = check_domains(array, n_rows)
+    array = check_domains(array, n_rows, "domains")
     if array.dtype.kind not in "iuUOT":
         raise ValueError(f"domains has type {array.dtype}; wanted strings or integers")
     if names is None:

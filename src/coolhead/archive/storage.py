@@ -117,7 +117,7 @@ def read_layout(path: Path) -> tuple[dict[str, Any], dict[str, StoredArray]]:
             f"{HEADER_KEY!r} entry"
         )
     header = json.loads(metadata[HEADER_KEY])
-    version = header.get("format_version")
+    version = header.get("format_version") if isinstance(header, dict) else None
     if version != FORMAT_VERSION:
         raise ValueError(
             f"{path} has archive format {version}; this coolhead reads "

@@ -3,11 +3,13 @@
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from coolhead.calibrators.base import FitData, TemperatureCalibrator
 from coolhead.calibrators.partition import Clusters, Partition, partition_features
 from coolhead.calibrators.regression import Line, fit_line
 from coolhead.calibrators.temperature import set_level
+from coolhead.numerics.inputs import check_features
 from coolhead.numerics.newton import Pull
 from coolhead.numerics.temperature import Solution, Status, solve_temperatures
 
@@ -43,7 +45,7 @@ def fit_cluster_temperatures(
 
 def pull_to(whole: Solution, sizes: np.ndarray, shrinkage: float) -> Pull | None:
     """The penalty that draws clusters of these sizes to the set-level temperature."""
-    if shrinkage < 0:
+    if not 0 <= shrinkage < np.inf:
         raise ValueError(f"shrinkage is {shrinkage}; wanted a number >= 0")
     if shrinkage == 0:
         return None
@@ -54,6 +56,8 @@ def with_fallback(
     partition: Partition, whole: Solution, solved: Solution, min_cluster_size: int
 ) -> ClusterTemperatures:
     """The set-level temperature for clusters that are small or have no minimum."""
+    if not min_cluster_size >= 0:
+        raise ValueError(f"min_cluster_size is {min_cluster_size}; wanted at least 0")
     sizes, n_rows = solved.n_samples, whole.n_samples[0]
     small = (sizes < min_cluster_size) & (sizes < n_rows)
     status = np.where(small, str(Status.TOO_FEW_SAMPLES), solved.status)
@@ -80,6 +84,7 @@ class NearestClusterTemperature(TemperatureCalibrator):
     cluster_temperatures_, cluster_centers_ : (k,) and (k, d), centres in scaled space.
     status_ : (k,) status of each cluster's own fit.
     n_fallbacks_ : clusters that took the set-level temperature.
+    n_clusters_ : clusters left, where equal ones were merged.
     clusters_ : centres with their radii and scaling.
     """
 
@@ -87,6 +92,7 @@ class NearestClusterTemperature(TemperatureCalibrator):
     clusters_: Clusters
     cluster_centers_: np.ndarray
     cluster_temperatures_: np.ndarray
+    n_clusters_: int
     n_fallbacks_: int
 
     def __init__(
@@ -158,6 +164,7 @@ class RegressedTemperature(TemperatureCalibrator):
     clusters_: Clusters
     cluster_centers_: np.ndarray
     cluster_temperatures_: np.ndarray
+    n_clusters_: int
     n_fallbacks_: int
 
     def __init__(
@@ -205,8 +212,10 @@ class RegressedTemperature(TemperatureCalibrator):
         return self
 
     def clipped(self, features: Any) -> np.ndarray:
-        """Which rows get a clipped temperature, (n,) bool."""
-        raw = self._line_values(np.asarray(features))
+        """Which rows of features (n, d) get a clipped temperature, (n,) bool."""
+        check_is_fitted(self)
+        n_rows = np.shape(features)[0] if np.ndim(features) else 0
+        raw = self._line_values(check_features(features, n_rows, self.n_features_))
         return (raw < self.bounds_[0]) | (raw > self.bounds_[1])
 
     def _remember(self, fitted: ClusterTemperatures) -> Self:

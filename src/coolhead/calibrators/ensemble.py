@@ -3,6 +3,7 @@
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from coolhead.calibrators.base import TemperatureCalibrator, fresh
 from coolhead.calibrators.clustered import (
@@ -19,8 +20,8 @@ class TemperatureEnsemble(TemperatureCalibrator):
 
     Parameters
     ----------
-    members : calibrators to combine; None stands for set-level, nearest cluster and
-        regression on one shared k-means.
+    members : temperature calibrators to combine; None stands for set-level, nearest
+        cluster and regression on one shared k-means.
     n_clusters, random_state : of that k-means; not used with `members`.
 
     Attributes
@@ -29,9 +30,9 @@ class TemperatureEnsemble(TemperatureCalibrator):
     temperature_ : float, the harmonic mean of the members' `temperature_`.
     status_ : status of each member, joined to one string where it has several.
     n_fallbacks_ : clusters of all members that took the set-level temperature.
+    clipped_share_ : share of the calibration rows whose T a member clipped (the
+        largest share, where several members clip).
     """
-
-    uses_features = True
 
     def __init__(
         self,
@@ -43,6 +44,11 @@ class TemperatureEnsemble(TemperatureCalibrator):
         self.members = members
         self.n_clusters = n_clusters
         self.random_state = random_state
+
+    @property
+    def uses_features(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether a member does."""
+        return self.members is None or any(m.uses_features for m in self._given())
 
     def fit(
         self,
@@ -70,9 +76,26 @@ class TemperatureEnsemble(TemperatureCalibrator):
                     sample_domain=sample_domain,
                     sample_weight=sample_weight,
                 )
-                for member in self.members
+                for member in self._given()
             ]
         )
+
+    def clipped(self, features: Any) -> np.ndarray:
+        """Which rows of features (n, d) get a T that a member clipped, (n,) bool."""
+        check_is_fitted(self)
+        guarded = [m for m in self.members_ if isinstance(m, RegressedTemperature)]
+        marks = [np.zeros(len(features), bool), *(m.clipped(features) for m in guarded)]
+        return np.any(marks, axis=0)
+
+    def _given(self) -> list[TemperatureCalibrator]:
+        members = list(self.members or ())
+        wrong = [m for m in members if not isinstance(m, TemperatureCalibrator)]
+        if wrong or not members:
+            found = type(wrong[0]).__name__ if wrong else "no calibrator"
+            raise ValueError(
+                f"members holds {found}; wanted a list of temperature calibrators"
+            )
+        return members
 
     def _remember(self, members: list[TemperatureCalibrator]) -> Self:
         self.members_ = members
@@ -80,6 +103,9 @@ class TemperatureEnsemble(TemperatureCalibrator):
         self.temperature_ = float(1 / np.mean(inverses))
         self.status_ = np.array([_joined(member.status_) for member in self.members_])
         self.n_fallbacks_ = sum(getattr(m, "n_fallbacks_", 0) for m in self.members_)
+        self.clipped_share_ = max(
+            getattr(m, "clipped_share_", 0.0) for m in self.members_
+        )
         return self
 
     def _default_members(

@@ -36,10 +36,14 @@ class Clusters:
         """Index of the nearest centre and the distance to it, (n,) each."""
         nearest = np.empty(len(features), np.intp)
         distance = np.empty(len(features))
-        norms = np.square(self.centers).sum(axis=1)
+        # Seen from their middle, centres far from the origin keep their digits.
+        middle = self.centers.mean(axis=0)
+        centers = self.centers - middle
+        norms = np.vecdot(centers, centers)
         for rows in row_blocks(*features.shape):
             block = self.transform(features[rows])
-            squared = norms - 2 * block @ self.centers.T
+            block -= middle
+            squared = norms - 2 * block @ centers.T
             nearest[rows] = squared.argmin(axis=1)
             smallest = squared.min(axis=1) + np.vecdot(block, block)
             distance[rows] = np.sqrt(np.maximum(smallest, 0))
@@ -69,7 +73,8 @@ def partition_features(
     Where there are fewer distinct points than clusters, equal centres are merged, the
     number of clusters is lowered, and a warning says so.
     """
-    if not isinstance(n_clusters, (int, np.integer)) or n_clusters < 1:
+    whole = isinstance(n_clusters, (int, np.integer)) and n_clusters is not True
+    if not whole or n_clusters < 1:
         raise ValueError(f"n_clusters is {n_clusters!r}; wanted an integer >= 1")
     shift, scale = _scaling_of(features, scaling)
     # Single precision is enough to find the clusters, in half the time and memory.
@@ -87,7 +92,10 @@ def partition_features(
         model.fit(scaled)
     centers = _distinct_centers(model.cluster_centers_, np.asarray(model.labels_))
     draft = Clusters(centers, np.zeros(len(centers)), scaling, shift, scale)
-    assignment, distance = draft.assign(features)
+    nearest, distance = draft.assign(features)
+    # Centres a rounding error apart may leave one of them without a member.
+    used, assignment = np.unique(nearest, return_inverse=True)
+    centers = centers[used]
     radii = [
         np.quantile(distance[assignment == j], RADIUS_QUANTILE)
         for j in range(len(centers))

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 
 from coolhead.numerics.softmax import log_loss_rows
+from coolhead.numerics.temperature import Status
 
-ABOVE_UNCALIBRATED = "nll_above_uncalibrated"
 # Rounding in float32 sums moves a mean loss by less than this.
 ROUNDING = 1e-6
 
@@ -41,11 +41,11 @@ def judge_losses(
     """Keep `status`, unless the mean of the losses (n,) rose above uncalibrated.
 
     A method that minimises something else than the negative log-likelihood may raise
-    it; then the status becomes "nll_above_uncalibrated".
+    it; then the status becomes `Status.NLL_ABOVE_UNCALIBRATED`.
     """
     nll = float(np.average(losses, weights=weights))
     before = log_loss_rows(logits, labels, 1.0)
     uncalibrated = float(np.average(before, weights=weights))
     if nll > uncalibrated + ROUNDING * (1 + abs(uncalibrated)):
-        status = ABOVE_UNCALIBRATED
+        status = Status.NLL_ABOVE_UNCALIBRATED
     return FitQuality(str(status), nll, uncalibrated)

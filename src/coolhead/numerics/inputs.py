@@ -104,8 +104,7 @@ def check_labels(labels: Any, n_classes: int, n_rows: int) -> np.ndarray:
         )
     if len(array) != n_rows:
         raise ValueError(
-            f"labels has {len(array)} entries, the logits have {n_rows} rows; wanted "
-            "one label per row"
+            f"labels has {len(array)} entries; wanted one label per row, {n_rows}"
         )
     if array.dtype.kind == "b":
         array = array.astype(np.intp)
@@ -118,7 +117,7 @@ def check_labels(labels: Any, n_classes: int, n_rows: int) -> np.ndarray:
     if len(wrong):
         raise ValueError(
             f"labels holds {array[wrong[0]]} in row {wrong[0]} ({len(wrong)} such "
-            f"rows); wanted 0..{n_classes - 1}, as the logits have {n_classes} columns"
+            f"rows); wanted 0..{n_classes - 1}, as there are {n_classes} columns"
         )
     return array.astype(np.intp, copy=False)
 
@@ -172,23 +171,35 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
     return array
 
 
-def check_domains(sample_domain: Any, n_rows: int) -> np.ndarray:
-    """One domain name (string or integer) per row."""
+def check_domains(
+    sample_domain: Any, n_rows: int, name: str = "sample_domain"
+) -> np.ndarray:
+    """One domain (string or integer) per row."""
     array = np.asarray(sample_domain)
     if array.shape != (n_rows,):
+        kind = name.split("_")[-1].removesuffix("s")
         raise ValueError(
-            f"sample_domain has shape {array.shape}; wanted one domain per row, "
-            f"({n_rows},)"
+            f"{name} has shape {array.shape}; wanted one {kind} per row, ({n_rows},)"
         )
     if array.dtype.kind == "O":
-        missing = [i for i, name in enumerate(array) if name is None or name != name]
+        missing = [row for row, found in enumerate(array) if _is_missing(found)]
         if missing:
-            raise ValueError(f"sample_domain has no name in row {missing[0]}")
-        if not all(isinstance(name, (int, np.integer)) for name in array):
-            array = array.astype(str)
+            raise ValueError(
+                f"{name} has no name in row {missing[0]} (found {array[missing[0]]}); "
+                "wanted a string or an integer in every row"
+            )
+        integers = all(isinstance(found, (int, np.integer)) for found in array)
+        array = np.array(array.tolist()) if integers else array.astype(str)
     if array.dtype.kind == "f":
-        check_finite(array, "sample_domain")
+        check_finite(array, name)
     return array
+
+
+def _is_missing(value: Any) -> bool:
+    """None, NaN, and the missing values of pandas, which equal not even themselves."""
+    return value is None or (
+        not isinstance(value, str) and str(value) in ("nan", "<NA>", "NaT")
+    )
 
 
 def check_probabilities(probabilities: Any, name: str = "probabilities") -> np.ndarray:
@@ -243,6 +254,11 @@ def _real_array(values: Any, name: str) -> np.ndarray:
     if hasattr(values, "toarray"):
         raise TypeError(
             f"{name} is a sparse container, but dense data is required; use .toarray()"
+        )
+    if np.ma.is_masked(values):
+        raise ValueError(
+            f"{name} has masked entries, whose values are unknown; wanted an array "
+            "without a mask, e.g. values.filled(0.0)"
         )
     array = np.asarray(values)
     if array.dtype.kind == "c":

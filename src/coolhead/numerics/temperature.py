@@ -21,7 +21,12 @@ from coolhead.numerics.groups import (
     strided_rows,
     warm_start_strides,
 )
-from coolhead.numerics.inputs import as_logits, check_labels, check_weights
+from coolhead.numerics.inputs import (
+    as_logits,
+    check_domains,
+    check_labels,
+    check_weights,
+)
 from coolhead.numerics.moments import Rows, summarise_rows
 from coolhead.numerics.newton import Minimum, Pull, minimise
 
@@ -32,7 +37,11 @@ LAST_STEP = {np.float32: 3e-4, np.float64: 3e-6}
 
 
 class Status(StrEnum):
-    """How a fit ended. Only `converged` is an interior minimum of the loss."""
+    """How a fit ended. Only `converged` is an interior minimum of the loss.
+
+    `nll_above_uncalibrated` comes from methods that minimise something else than the
+    negative log-likelihood, and raised it on the very rows they were fitted on.
+    """
 
     CONVERGED = "converged"
     AT_BOUND = "at_bound"
@@ -41,6 +50,7 @@ class Status(StrEnum):
     CONSTANT_LOGITS = "constant_logits"
     TOO_FEW_SAMPLES = "too_few_samples"
     FALLBACK = "fallback"
+    NLL_ABOVE_UNCALIBRATED = "nll_above_uncalibrated"
 
 
 @dataclass(frozen=True)
@@ -166,13 +176,7 @@ def solve(problem: Problem, pull: Pull | None = None) -> Solution:
 def _group_codes(groups: Any, n_rows: int) -> tuple[np.ndarray | None, np.ndarray]:
     if groups is None:
         return None, np.zeros(n_rows, np.intp)
-    array = np.asarray(groups)
-    if array.shape != (n_rows,):
-        raise ValueError(
-            f"groups has shape {array.shape}; wanted one group per row, ({n_rows},)"
-        )
-    if array.dtype.kind == "O":
-        array = array.astype(str)
+    array = check_domains(groups, n_rows, "groups")
     names, codes = np.unique(array, return_inverse=True)
     return names, codes
 
