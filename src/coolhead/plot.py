@@ -6,7 +6,7 @@ folder of the run, draws on `ax` (a new figure by default) and returns the Axes.
 
 from collections.abc import Iterable, Sequence
 from importlib.resources import as_file, files
-from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -224,7 +224,7 @@ def _axes(ax: Any, size: tuple[float, float] = (4.6, 3.0)) -> Any:
 
 def _table(table: Any, name: str) -> pl.DataFrame:
     """The frame itself, or that table of the run whose folder is given."""
-    return read_table(table, name) if isinstance(table, str | PathLike) else table
+    return read_table(table, name) if isinstance(table, str | Path) else table
 
 
 def _ece(results: Any, methods: Iterable[str], by: str = "split") -> pl.DataFrame:

@@ -37,7 +37,9 @@ def add_examples(
         if picture is None:
             continue
         labels = data.evaluated.labels[place], data.evaluated.logits[place].argmax()
-        label, predicted = (_class_name(archive.class_names, code) for code in labels)
+        label, predicted = (
+            _class_name(archive.class_names, int(code)) for code in labels
+        )
         for method, found in predictions.items():
             result.add(
                 "examples",
