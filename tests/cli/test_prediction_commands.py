@@ -148,6 +148,26 @@ def test_evaluate_prints_what_the_metrics_say(run, fitted, npz, predictions):
     assert run("evaluate", fitted, npz, "--draws", 50)[1].count("\n") > 5
 
 
+def test_evaluate_writes_a_report(run, fitted, npz, tmp_path):
+    page = tmp_path / "r.html"
+    words = ("evaluate", fitted, npz, "--draws", 50, "--report", page)
+    code, shown, err = run(*words)
+    assert code == 0, err
+    assert str(page) in shown
+    assert "clipart" in page.read_text()
+
+
+def test_the_source_domain_reaches_the_methods_that_know_it(run, npz, tmp_path):
+    out = tmp_path / "auto.skops"
+    words = ("fit", npz, "--method", "auto", "--source", "clipart", "--out", out)
+    code, _, err = run(*words)
+    assert code == 0, err
+    weights = json.loads(run("inspect", out, "--json")[1])["calibrator"]["weights"]
+    assert sum(weights.values()) == pytest.approx(1)
+    words = ("fit", npz, "--method", "set-level", "--source", "clipart", "--out", out)
+    assert run(*words)[0] == 2
+
+
 def test_inspect_shows_temperatures_clusters_and_origin(run, fitted):
     code, shown, _ = run("inspect", fitted, "--json")
     content = json.loads(shown)

@@ -64,6 +64,14 @@ def test_text_that_is_no_text_is_refused(tmp_path):
         list(stream_blocks(open_predictions(tmp_path / "folder")))
 
 
+def test_a_column_whose_name_is_many_lines(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text('a,"b\n1,2\n3,4\n')
+    with pytest.raises(ValueError, match="columns found") as failure:
+        open_predictions(path)
+    assert "\n" not in str(failure.value)
+
+
 @QUIET
 @given(data=st.binary(max_size=300), ending=st.sampled_from(["npz", "npy", "csv"]))
 def test_random_bytes_are_refused(tmp_path, data, ending):

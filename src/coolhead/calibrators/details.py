@@ -28,7 +28,7 @@ def find_clusters(calibrator: Any) -> Any | None:
     own = getattr(calibrator, "clusters_", None)
     if own is not None:
         return own
-    parts = [*getattr(calibrator, "members_", ()), *_chosen(calibrator)]
+    parts = [*getattr(calibrator, "members_", ())]
     return next((found for part in parts if (found := find_clusters(part))), None)
 
 
@@ -42,8 +42,3 @@ def describe_rows(
     nearest, distance = clusters.assign(features)
     covered = distance <= clusters.radii[nearest]
     return PredictionDetails(probabilities, temperature, nearest, covered)
-
-
-def _chosen(calibrator: Any) -> list[Any]:
-    chosen = getattr(calibrator, "calibrator_", None)
-    return [] if chosen is None else [chosen]

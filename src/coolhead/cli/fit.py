@@ -22,6 +22,10 @@ def fit(
         str | None,
         typer.Option(help="Domains to use, as in a,b; all labelled ones by default."),
     ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(help="The domain the classifier was trained on, if it is there."),
+    ] = None,
     scores: InputOption = Scores.LOGITS,
     clusters: ClustersOption = 8,
     seed: SeedOption = 0,
@@ -40,7 +44,11 @@ def fit(
             predictions, input=kind, domains=split_names(calibrate_on)
         )
         calibrator.fit(
-            rows.logits, rows.labels, features=rows.features, sample_domain=rows.domains
+            rows.logits,
+            rows.labels,
+            features=rows.features,
+            sample_domain=rows.domains,
+            **_source(calibrator, source, rows),
         )
         named: dict[str, Any] = {
             "method": method,
@@ -63,6 +71,19 @@ def fit(
             "written to": f"{out} ({summary['bytes'] / 1000:.0f} kB)",
         }
     )
+
+
+def _source(calibrator: Any, source: str | None, rows: Any) -> dict[str, str]:
+    """The argument `source_domain`, for methods that know what to do with it."""
+    from inspect import signature
+
+    if source is None:
+        return {}
+    if "source_domain" not in signature(calibrator.fit).parameters:
+        name = type(calibrator).__name__
+        raise typer.BadParameter(f"{name} treats all domains alike: leave --source out")
+    rows.select(source)
+    return {"source_domain": source}
 
 
 def split_names(text: str | None) -> list[str] | None:

@@ -52,20 +52,16 @@ def describe(fitted: Any) -> dict[str, Any]:
             "radius": fitted.clusters_.radii,
             "status": fitted.status_,
         }
-    if hasattr(fitted, "domain_temperatures_"):
-        found["domain_temperatures"] = {
-            str(name): float(value)
-            for name, value in zip(
-                fitted.domains_, fitted.domain_temperatures_, strict=True
-            )
-        }
-    members = getattr(fitted, "members_", None) or ()
-    chosen = getattr(fitted, "calibrator_", None)
-    found["members"] = [
-        describe(member)
-        for member in (*members, chosen)
-        if hasattr(member, "n_classes_")
-    ]
+    for name, keys, values in (
+        ("domain_temperatures", "domains_", "domain_temperatures_"),
+        ("weights", "names_", "weights_"),
+    ):
+        if hasattr(fitted, keys) and hasattr(fitted, values):
+            pairs = zip(getattr(fitted, keys), getattr(fitted, values), strict=True)
+            found[name] = {str(key): float(value) for key, value in pairs}
+    parts = [*getattr(fitted, "members_", ()), *getattr(fitted, "candidates_", ())]
+    parts.append(getattr(fitted, "selection_", None))
+    found["members"] = [describe(p) for p in parts if hasattr(p, "n_classes_")]
     return found
 
 
@@ -76,7 +72,7 @@ def _print_description(found: dict[str, Any], indent: str = "") -> None:
     for name in ("parameters", "temperature", "n_classes", "n_features"):
         if found.get(name) is not None:
             print(f"{indent}  {name}: {_shown(found[name])}")
-    for name in ("status", "n_fallbacks", "domain_temperatures"):
+    for name in ("status", "n_fallbacks", "domain_temperatures", "weights"):
         if name in found and (name != "status" or "clusters" not in found):
             print(f"{indent}  {name}: {_shown(found[name])}")
     if "clusters" in found:

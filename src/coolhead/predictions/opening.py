@@ -34,7 +34,8 @@ def open_predictions(path: str | os.PathLike) -> OpenedFile:
         refuse_damaged(path, error)
     except ValueError as error:
         if str(path) in str(error):
-            raise
+            # Names of columns stand in some messages, and may hold anything.
+            raise ValueError(" ".join(str(error).split())[:600]) from error
         refuse_damaged(path, error)
     if opened.n_rows == 0:
         raise ValueError(f"{path} has no rows; wanted at least one")
