@@ -2,12 +2,12 @@
 
 import numpy as np
 import pytest
+from test_shift_aware import drifting_world
 
 from coolhead.calibrators.auto import AutoCalibrator
 from coolhead.calibrators.temperature import TemperatureScaling
 from coolhead.numerics.softmax import log_loss_rows
 from coolhead.persist import load_calibrator, save_calibrator
-from test_shift_aware import drifting_world
 
 
 def fit_all(logits, labels, features, domains, **more):
@@ -139,12 +139,28 @@ def hostile(kind):
     return logits, labels, features, domains
 
 
-HOSTILE = (
-    "constant features, zero features, one feature, huge features, tiny features, "
-    "half precision, integer features, huge logits, constant logits, all right, "
-    "all wrong, same row, domains of one row, one row, two rows, one lonely row, "
-    "many classes, wide features, binary scores, strings"
-).split(", ")
+HOSTILE = [
+    "constant features",
+    "zero features",
+    "one feature",
+    "huge features",
+    "tiny features",
+    "half precision",
+    "integer features",
+    "huge logits",
+    "constant logits",
+    "all right",
+    "all wrong",
+    "same row",
+    "domains of one row",
+    "one row",
+    "two rows",
+    "one lonely row",
+    "many classes",
+    "wide features",
+    "binary scores",
+    "strings",
+]
 
 
 @pytest.mark.parametrize("kind", HOSTILE)

@@ -104,7 +104,7 @@ def test_stack_averages_log_temperatures():
 
 
 def test_source_only_is_fitted_on_source_rows_only():
-    logits, labels, features, domains = shifted_domains(n=400)
+    logits, labels, _, domains = shifted_domains(n=400)
     chosen = SelectByDomain([TemperatureScaling()]).fit(
         logits, labels, sample_domain=domains, source_domain="domain-2"
     )

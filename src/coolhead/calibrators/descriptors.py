@@ -171,12 +171,16 @@ def describe(
     features: np.ndarray,
     home: Home,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Columns of all descriptors, (n, p), and how many columns share one, (p,)."""
+    """Columns of all descriptors, (n, p), and how stiff each column is, (p,).
+
+    A descriptor of q columns gets the stiffness q² for each: all of them together can
+    then move the temperature about as far as a descriptor of one column.
+    """
     columns = []
     for descriptor in descriptors:
         columns.append(_column(_named(descriptor), logits, features, home))
-    shared = [np.full(block.shape[1], block.shape[1]) for block in columns]
-    return np.hstack(columns), np.concatenate(shared)
+    stiffness = [np.full(block.shape[1], block.shape[1] ** 2.0) for block in columns]
+    return np.hstack(columns), np.concatenate(stiffness)
 
 
 def _column(

@@ -137,7 +137,7 @@ class SelectByDomain(TemperatureCalibrator):
 
     def _candidates(self, domains: Domains) -> list[TemperatureCalibrator]:
         """The candidates given, after the two that can not be worse than nothing."""
-        first = [Identity()]
+        first: list[TemperatureCalibrator] = [Identity()]
         if domains.is_source.any():
             first.append(SourceTemperature())
         return [*first, *self._given()]
