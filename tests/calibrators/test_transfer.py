@@ -18,7 +18,8 @@ from coolhead.calibrators.weighted import (
 )
 from coolhead.numerics.scan import brier_scan
 from coolhead.numerics.softmax import brier_rows
-from coolhead.numerics.temperature import fit_temperature
+from coolhead.numerics.temperature import Status, fit_temperature
+from coolhead.shift import density_ratio
 
 TRANSFER = [WeightedTemperature, WeightedClusterTemperature, CPCS, TransCal]
 
@@ -233,9 +234,9 @@ def test_missing_or_unlike_target_is_refused(method):
         method().fit(source[0], source[1], features=source[2])
     with pytest.raises(ValueError, match="target_features is missing"):
         fitted(method(), source, (target[0], target[1], None))
-    with pytest.raises(ValueError, match="same features"):
+    with pytest.raises(ValueError, match="has 2 columns, features has 3"):
         fitted(method(), source, (target[0], target[1], target[2][:, :2]))
-    with pytest.raises(ValueError, match="same features"):
+    with pytest.raises(ValueError, match="has 7 columns, features has 3"):
         fitted(method(), source, target, reference_features=np.zeros((9, 7)))
 
 
@@ -259,3 +260,81 @@ def test_nll_above_uncalibrated_is_said():
     assert method.nll_ <= method.nll_uncalibrated_ + 1e-9 or (
         method.status_ == "nll_above_uncalibrated"
     )
+
+
+@pytest.mark.parametrize("method", [WeightedTemperature, CPCS, TransCal])
+def test_published_weights_reach_the_fit(method):
+    source, target = world()
+    rows = source[2] + np.random.default_rng(9).normal(scale=0.1, size=(900, 3))
+    published = fitted(
+        method(estimator="published"), source, target, reference_features=rows
+    )
+    direct = density_ratio(
+        source[2], target[2], reference_features=rows, estimator="published"
+    )
+    np.testing.assert_array_equal(published.density_ratio_.weights, direct.weights)
+    # Unscaled: on shifted rows their mean is one only in expectation.
+    assert direct.weights.mean() != 1.0
+    assert published.temperature_ > 0
+
+
+@pytest.mark.parametrize("method", TRANSFER)
+def test_one_labelled_row_has_a_temperature_and_a_warning(method):
+    source, target = world(n=50)
+    one = [part[:1] for part in source]
+    settings = {"n_clusters": 1} if method is WeightedClusterTemperature else {}
+    with pytest.warns(UserWarning, match=r"1\.0 effective samples of 1"):
+        found = fitted(method(**settings), one, target)
+    assert found.temperature_ > 0
+    assert found.status_ in set(Status)
+
+
+def test_dropped_domains_count_in_the_warning():
+    source, target = world(n=200, step=0.5)
+    domains = np.r_[np.repeat("few", 12), np.repeat("many", 188)]
+    source[2][12:, 1] += 4.0
+    with pytest.warns(UserWarning, match="effective samples of 200, fewer than 30"):
+        found = fitted(
+            WeightedTemperature(min_domain_share=1.0),
+            source,
+            target,
+            sample_domain=domains,
+        )
+    assert found.effective_sample_size_ < 30
+
+
+@pytest.mark.parametrize("method", TRANSFER)
+def test_a_share_beyond_one_is_refused(method):
+    source, target = world(n=50)
+    with pytest.raises(ValueError, match="min_domain_share is 7"):
+        fitted(method(min_domain_share=7), source, target)
+
+
+class TestTransCalEdges:
+    def test_rows_of_features_and_logits_must_match(self):
+        source, target = world(n=200, step=0.1)
+        short = (target[0][:10], target[1], target[2])
+        with pytest.raises(ValueError, match="10 rows, target_features 200"):
+            fitted(TransCal(), source, short)
+
+    @pytest.mark.parametrize("solver", ["published", "root"])
+    def test_constant_target_logits_are_said(self, solver):
+        source, target = world(n=100)
+        flat = (np.zeros_like(target[0]), target[1], target[2])
+        found = fitted(TransCal(solver=solver), source, flat)
+        assert (found.temperature_, found.status_) == (1.0, Status.CONSTANT_LOGITS)
+
+    @pytest.mark.parametrize("solver", ["published", "root"])
+    def test_an_accuracy_below_chance_is_at_the_bound(self, solver):
+        source, target = world(n=300)
+        wrong = (source[0], source[0].argmin(axis=1), source[2])
+        assert fitted(TransCal(solver=solver), wrong, target).status_ == Status.AT_BOUND
+
+    def test_the_largest_float32_logits(self):
+        source, target = world(n=100)
+        huge = [
+            ((1e37 * logits / np.abs(logits).max()).astype(np.float32), labels, rows)
+            for logits, labels, rows in (source, target)
+        ]
+        found = fitted(TransCal(solver="root"), *huge)
+        assert np.isfinite(found.temperature_)

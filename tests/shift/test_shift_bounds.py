@@ -71,5 +71,5 @@ def test_refuses_what_is_no_weight():
     for weights in ([], [-1.0, 2.0], [0.0, 0.0], [np.nan]):
         with pytest.raises(ValueError, match="non-negative"):
             effective_sample_size(np.array(weights))
-    with pytest.raises(ValueError, match="equal length"):
+    with pytest.raises(ValueError, match="one loss per weight"):
         transfer_bounds(np.ones(3), np.ones(2))

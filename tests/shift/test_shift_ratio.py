@@ -2,8 +2,11 @@
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 
 from coolhead.shift import density_ratio, effective_sample_size, summarise_weights
+from coolhead.shift.ratio import explained_auroc
 
 
 def two_gaussians(n_rows, n_columns, step, seed=0):
@@ -83,7 +86,81 @@ def test_clipping_is_counted_and_few_samples_are_flagged():
     assert "effective samples" in ratio.reasons[0]
 
 
+@pytest.mark.parametrize("n_columns", [5, 20, 60])
+def test_kernels_in_many_dimensions_say_that_they_fail(n_columns):
+    calibration, target, log_ratio = two_gaussians(1500, n_columns, 1.5)
+    kernels = density_ratio(calibration, target, estimator="ulsif")
+    assert np.corrcoef(kernels.weights, np.exp(log_ratio))[0, 1] < 0.7
+    assert kernels.explained_auroc < kernels.auroc - 0.05
+    assert kernels.unreliable
+    assert "miss part of the shift" in kernels.reasons[-1]
+    # The discriminator sees the same shift and explains it.
+    assert not density_ratio(calibration, target).unreliable
+
+
+def test_kernels_in_one_dimension_are_trusted():
+    calibration, target, _ = two_gaussians(3000, 1, 1.0)
+    assert not density_ratio(calibration, target, estimator="ulsif").unreliable
+
+
+def test_explained_auroc_is_that_of_a_weighted_sample():
+    rng = np.random.default_rng(0)
+    weights = rng.choice([0.0, 0.3, 1.0, 4.0], size=3000)
+    drawn = rng.choice(len(weights), size=200_000, p=weights / weights.sum())
+    scores = np.concatenate([weights, weights[drawn]])
+    sample = roc_auc_score(np.r_[np.zeros(3000), np.ones(200_000)], scores)
+    assert explained_auroc(weights) == pytest.approx(sample, abs=0.005)
+    assert explained_auroc(np.ones(7)) == 0.5
+
+
+class TestPublished:
+    def test_is_the_plain_classifier_on_filled_up_sets(self):
+        calibration, target, log_ratio = two_gaussians(2000, 3, 1.0)
+        found = density_ratio(
+            calibration[:500],
+            target,
+            reference_features=calibration[500:],
+            estimator="published",
+        )
+        # Written again from the description: fill up, fit with defaults, divide.
+        known = calibration[500:]
+        drawn = np.random.default_rng(0).integers(0, 1000, 500)
+        filled = np.concatenate([target, target[drawn]])
+        model = LogisticRegression().fit(
+            np.concatenate([known, filled]), np.repeat([1, 0], 1500)
+        )
+        source, new = model.predict_proba(calibration[:500])[:, ::-1].T
+        np.testing.assert_allclose(found.weights, new / source, rtol=1e-3)
+        assert found.share_clipped == 0
+        assert found.raw_mean == pytest.approx(found.weights.mean())
+        assert np.corrcoef(np.log(found.weights), log_ratio[:500])[0, 1] > 0.95
+
+    def test_equal_sizes_and_separated_sets(self):
+        # The released routine stops on equal sizes with an undefined variable.
+        calibration, target, _ = two_gaussians(600, 3, 40.0)
+        found = density_ratio(calibration[:300], target, estimator="published")
+        assert np.isfinite(found.weights).all()
+        assert found.unreliable
+
+
+def test_one_calibration_row_has_weight_one():
+    found = density_ratio(np.ones((1, 2)), np.zeros((9, 2)))
+    assert found.weights.tolist() == [1.0]
+    assert "1.0 effective samples" in found.reasons[0]
+
+
+def test_lists_and_archives_are_features_too():
+    calibration, target, _ = two_gaussians(60, 2, 0.5)
+    plain = density_ratio(calibration, target).weights
+    listed = density_ratio(calibration.tolist(), target.tolist()).weights
+    np.testing.assert_array_equal(plain, listed)
+
+
 def test_refuses_what_it_cannot_use():
+    with pytest.raises(ValueError, match="target_features contains NaN in row 0"):
+        density_ratio(np.zeros((5, 3)), np.full((5, 3), np.nan))
+    with pytest.raises(ValueError, match="target_features is missing"):
+        density_ratio(np.zeros((5, 3)), None)
     rows = np.zeros((5, 3))
     with pytest.raises(ValueError, match="number of columns"):
         density_ratio(rows, np.zeros((5, 2)))

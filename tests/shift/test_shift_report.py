@@ -3,9 +3,13 @@
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from coolhead.calibrators.clustered import NearestClusterTemperature
+from coolhead.calibrators.ensemble import TemperatureEnsemble
+from coolhead.calibrators.temperature import TemperatureScaling
 from coolhead.shift import coverage, find_regions, shift_report
 
 
@@ -99,5 +103,43 @@ def test_refuses_bad_batches():
         coverage(np.zeros(3), rows(50))
     with pytest.raises(ValueError, match="row 1"):
         coverage(np.array([[0.0], [np.nan]]), np.zeros((5, 1)))
-    with pytest.raises(ValueError, match="target has 3 columns"):
+    with pytest.raises(ValueError, match="target has 3 columns, calibration has 6"):
         shift_report(rows(50), np.zeros((9, 3)))
+    with pytest.raises(ValueError, match="target is missing"):
+        shift_report(rows(50), None)
+    with pytest.raises(ValueError, match="batch has 2 columns, calibration has 6"):
+        coverage(rows(9)[:, :2], rows(50))
+    with pytest.raises(ValueError, match="n_clusters is 0"):
+        coverage(rows(9), rows(50), n_clusters=0)
+    with pytest.raises(ValueError, match="one domain per row"):
+        shift_report(rows(50), rows(50), sample_domain=["a"] * 4)
+    with pytest.raises(ValueError, match="one loss per weight"):
+        shift_report(rows(50), rows(50), losses=np.ones(4))
+
+
+class TestCalibrators:
+    def fitted(self, calibrator):
+        rng = np.random.default_rng(2)
+        logits, labels = rng.normal(size=(600, 4)), rng.integers(0, 4, 600)
+        return calibrator.fit(logits, labels, features=rows(600))
+
+    def test_an_ensemble_covers_what_its_clusters_cover(self):
+        ensemble = self.fitted(TemperatureEnsemble(n_clusters=3))
+        nearest = self.fitted(NearestClusterTemperature(3))
+        batch = rows(50, step=1)
+        found = coverage(batch, ensemble)
+        assert found.share_outside == coverage(batch, nearest).share_outside
+        assert found.share_outside == ensemble.coverage(batch).share_outside
+
+    def test_errors_name_what_is_missing(self):
+        with pytest.raises(NotFittedError):
+            coverage(rows(5), NearestClusterTemperature(3))
+        with pytest.raises(ValueError, match="TemperatureScaling has none of"):
+            coverage(rows(5), self.fitted(TemperatureScaling()))
+        nearest = self.fitted(NearestClusterTemperature(3))
+        with pytest.raises(ValueError, match="batch has 2 columns, calibration has 6"):
+            coverage(rows(5)[:, :2], nearest)
+
+    def test_frames_are_features(self):
+        frame = pd.DataFrame(rows(300))
+        assert coverage(frame, frame).share_outside == pytest.approx(0.02, abs=0.02)

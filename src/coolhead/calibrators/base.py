@@ -6,7 +6,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from coolhead.calibrators.details import PredictionDetails, describe_rows
+from coolhead.calibrators.details import (
+    PredictionDetails,
+    describe_rows,
+    find_clusters,
+)
 from coolhead.numerics import softmax
 from coolhead.numerics.inputs import (
     as_logits,
@@ -87,6 +91,23 @@ class TemperatureCalibrator(BaseEstimator):
         temperature = self._temperature(logits, features)
         probabilities = softmax.softmax(logits, temperature)
         return describe_rows(self, probabilities, temperature, features)
+
+    def coverage(self, features: Any) -> Any:
+        """How far rows of features (n, d) lie outside the calibration data.
+
+        See `coolhead.shift.coverage`, which this is with the clusters of the fit.
+        """
+        # Most calibrators never need what the diagnostics of shift import.
+        from coolhead.shift.coverage import coverage
+
+        check_is_fitted(self)
+        clusters = find_clusters(self)
+        if clusters is None:
+            raise ValueError(
+                f"coverage needs clusters, which {type(self).__name__} has none of; "
+                "wanted a cluster calibrator, or coolhead.coverage(batch, features)"
+            )
+        return coverage(features, clusters)
 
     def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
         raise NotImplementedError(f"{type(self).__name__} does not define T(x)")

@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 
 from coolhead.numerics.inputs import check_features
+from coolhead.shift.inputs import feature_rows
 from coolhead.shift.ratio import FEW_SAMPLES, DensityRatio, density_ratio
+from coolhead.shift.weights import effective_sample_size
 
 
 def importance_weights(
@@ -36,15 +38,20 @@ def importance_weights(
         reference = _same_width(
             method, reference_features, "reference_features", features
         )
-    ratio = density_ratio(features, target, reference_features=reference, **settings)
-    if ratio.effective_sample_size < FEW_SAMPLES:
+    return density_ratio(features, target, reference_features=reference, **settings)
+
+
+def count_effective(method: str, weights: np.ndarray) -> float:
+    """Effective sample size of the weights of a fit; fewer than 30 are warned of."""
+    size = effective_sample_size(weights)
+    if size < FEW_SAMPLES:
         warnings.warn(
-            f"{method}: the importance weights leave "
-            f"{ratio.effective_sample_size:.1f} effective samples of {n_rows}, fewer "
-            f"than {FEW_SAMPLES}; a handful of rows decides this fit",
-            stacklevel=3,
+            f"{method}: the importance weights leave {size:.1f} effective samples of "
+            f"{len(weights)}, fewer than {FEW_SAMPLES}; a handful of rows decides this "
+            "fit",
+            stacklevel=4,
         )
-    return ratio
+    return size
 
 
 def _same_width(method: str, rows: Any, name: str, features: np.ndarray) -> np.ndarray:
@@ -54,11 +61,4 @@ def _same_width(method: str, rows: Any, name: str, features: np.ndarray) -> np.n
             f"array (m, {features.shape[1]})"
         )
         raise ValueError(msg)
-    width = np.shape(rows)[1] if np.ndim(rows) == 2 else None
-    if width is not None and width != features.shape[1]:
-        msg = (
-            f"{name} has {width} columns, features has {features.shape[1]}; wanted "
-            "the same features for both"
-        )
-        raise ValueError(msg)
-    return check_features(rows, len(rows), name=name)
+    return feature_rows(rows, name, features.shape[1])

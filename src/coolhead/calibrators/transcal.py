@@ -19,6 +19,7 @@ from coolhead.calibrators.error_estimate import (
     gather_evidence,
 )
 from coolhead.calibrators.weighted import remember_quality, weigh_rows
+from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.inputs import check_logits
 from coolhead.numerics.slopes import temperature_slopes
 from coolhead.numerics.softmax import confidence
@@ -88,6 +89,11 @@ class TransCal(TemperatureCalibrator):
         data = self._begin_fit(logits, labels, None, sample_domain, sample_weight)
         target_logits = self._check_target_logits(target_logits)
         weights = weigh_rows(self, data, features, target_features, reference_features)
+        if len(target_logits) != len(target_features):
+            raise ValueError(
+                f"target_logits has {len(target_logits)} rows, target_features "
+                f"{len(target_features)}; wanted the same rows"
+            )
         evidence = gather_evidence(
             data.rows.logits, data.labels, weights, self.control_variates
         )
@@ -118,7 +124,8 @@ class TransCal(TemperatureCalibrator):
         array = check_logits(target_logits, "target_logits")
         if array.shape[1] != self.n_classes_:
             msg = (
-                f"target_logits has {array.shape[1]} columns, logits {self.n_classes_}"
+                f"target_logits has {array.shape[1]} columns; wanted "
+                f"{self.n_classes_}, as logits has"
             )
             raise ValueError(msg)
         return array
@@ -130,6 +137,16 @@ class TransCal(TemperatureCalibrator):
 def mean_confidence(logits: np.ndarray, temperature: float) -> float:
     """Mean of the largest probabilities; it falls as the temperature rises."""
     return float(confidence(logits, temperature)[0].mean(dtype=np.float64))
+
+
+def mean_spread(logits: np.ndarray) -> float:
+    """Mean of (row maximum - row mean), the unit of temperatures."""
+    drops = [
+        part.max(axis=1) - part.mean(axis=1)
+        for rows in row_blocks(*logits.shape)
+        for part in [logits[rows].astype(np.float64)]
+    ]
+    return float(np.concatenate(drops).mean())
 
 
 def confidence_slope(
@@ -149,6 +166,9 @@ def published_solution(
 ) -> tuple[float, float, str]:
     """Return (T, λ, status) by SLSQP from (2, 0.5) with T >= 1 and 0 <= λ <= 1."""
 
+    spread = mean_spread(target_logits)
+    if spread <= 0:
+        return 1.0, PUBLISHED_START[1], Status.CONSTANT_LOGITS
     top = target_logits.argmax(axis=1)
 
     def mismatch(parameters: np.ndarray) -> tuple[float, np.ndarray]:
@@ -173,6 +193,9 @@ def published_solution(
     power = float(np.clip(power, 0.0, 1.0))
     if temperature <= 1 + 1e-9:
         return 1.0, power, Status.AT_BOUND
+    if temperature > BOUND * spread:
+        # Even an almost uniform prediction is surer than the estimated accuracy.
+        return temperature, power, Status.AT_BOUND
     return temperature, power, Status.CONVERGED
 
 
@@ -181,7 +204,7 @@ def root_solution(
 ) -> tuple[float, float, str]:
     """Return (T, λ, status) with λ given and T by root finding."""
     wanted = estimated_accuracy(evidence, power)
-    spread = np.mean(target_logits.max(axis=1) - target_logits.mean(axis=1))
+    spread = mean_spread(target_logits)
     if spread <= 0:
         return 1.0, power, Status.CONSTANT_LOGITS
     low, high = np.log(spread) - np.log(BOUND), np.log(spread) + np.log(BOUND)

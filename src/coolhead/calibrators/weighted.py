@@ -11,9 +11,9 @@ from coolhead.calibrators.base import FitData, TemperatureCalibrator
 from coolhead.calibrators.clustered import fit_cluster_temperatures
 from coolhead.calibrators.partition import partition_features
 from coolhead.calibrators.quality import judge_temperatures
-from coolhead.calibrators.target import importance_weights
+from coolhead.calibrators.target import count_effective, importance_weights
 from coolhead.calibrators.temperature import set_level
-from coolhead.shift.weights import domain_sample_sizes, effective_sample_size
+from coolhead.shift.weights import domain_sample_sizes
 
 
 class WeightedTemperature(TemperatureCalibrator):
@@ -26,7 +26,8 @@ class WeightedTemperature(TemperatureCalibrator):
     min_domain_share : in [0, 1]. With `sample_domain`, a domain is dropped when its
         effective sample size is a smaller share of its rows than this; the domain
         with the largest share always stays. 0 keeps all.
-    estimator, max_weight : see `coolhead.shift.density_ratio`.
+    estimator, max_weight : see `coolhead.shift.density_ratio`; "published" gives the
+        weights of the released code of TransCal and CPCS, neither cut nor scaled.
     random_state : seed of the density ratio.
 
     Attributes
@@ -170,8 +171,14 @@ def weigh_rows(
     reference_features: Any,
 ) -> np.ndarray:
     """Weights (n,) of the labelled rows; what was found is kept on the calibrator."""
+    if not 0 <= calibrator.min_domain_share <= 1:
+        raise ValueError(
+            f"min_domain_share is {calibrator.min_domain_share}; wanted a number in "
+            "[0, 1]"
+        )
+    name = type(calibrator).__name__
     ratio = importance_weights(
-        type(calibrator).__name__,
+        name,
         features,
         len(data.labels),
         target_features,
@@ -190,7 +197,7 @@ def weigh_rows(
         kept = [domain for domain, share in shares.items() if share >= lowest]
         calibrator.domain_shares_, calibrator.kept_domains_ = shares, kept
         weights = np.where(np.isin(data.domains, kept), weights, 0.0)
-    calibrator.effective_sample_size_ = effective_sample_size(weights)
+    calibrator.effective_sample_size_ = count_effective(name, weights)
     return weights
 
 

@@ -55,8 +55,8 @@ def transfer_bounds(
     weights, losses = np.asarray(weights, float), np.asarray(losses, float)
     if weights.ndim != 1 or weights.shape != losses.shape:
         msg = (
-            "weights and losses must be one-dimensional and of equal length, "
-            f"found {weights.shape} and {losses.shape}"
+            f"losses has shape {losses.shape}, weights {weights.shape}; wanted one "
+            "loss per weight, (n,)"
         )
         raise ValueError(msg)
 

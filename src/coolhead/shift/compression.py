@@ -17,7 +17,7 @@ def compress(
 
     Parameters
     ----------
-    parts : arrays (n_i, d).
+    parts : finite arrays (n_i, d).
     n_components : at most this many columns are returned.
     random_state : seed of the randomised decomposition.
 
@@ -25,10 +25,6 @@ def compress(
     -------
     list of arrays (n_i, c) of float64 with columns of about unit scale.
     """
-    widths = {part.shape[1] for part in parts}
-    if len(widths) > 1:
-        msg = f"all features must have the same number of columns, found {widths}"
-        raise ValueError(msg)
     rows = np.concatenate(parts).astype(_precision(parts), copy=False)
     rows = StandardScaler(copy=False).fit_transform(rows)
     n_components = min(n_components, *rows.shape)

@@ -12,6 +12,8 @@ import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin_min
 
+from coolhead.shift.inputs import feature_rows
+
 INSIDE_QUANTILE = 0.99
 
 
@@ -62,10 +64,12 @@ class Coverage:
 
 
 def find_regions(
-    features: np.ndarray, *, n_clusters: int = 8, random_state: int = 0
+    features: Any, *, n_clusters: int = 8, random_state: int = 0
 ) -> Regions:
     """Cover calibration features (n, d) with `n_clusters` balls."""
-    features = _matrix(features, "features")
+    features = feature_rows(features, "calibration")
+    if not n_clusters >= 1:
+        raise ValueError(f"n_clusters is {n_clusters}; wanted an integer >= 1")
     n_clusters = min(n_clusters, len(np.unique(features, axis=0)))
     means = KMeans(n_clusters, random_state=random_state).fit(features)
     index, distance = pairwise_distances_argmin_min(features, means.cluster_centers_)
@@ -83,38 +87,28 @@ def coverage(
     Parameters
     ----------
     batch : (n, d) features, or an archive with them.
-    calibration : what the batch is compared with: a fitted cluster calibrator, its
-        `clusters_`, `Regions`, or features (m, d) to find regions in.
+    calibration : what the batch is compared with: a fitted calibrator that has
+        clusters (or a member that has), its `clusters_`, `Regions`, or features
+        (m, d), or an archive, to find regions in.
     n_clusters, random_state : used only when `calibration` are features.
 
     Returns
     -------
     Coverage
     """
-    batch = _matrix(getattr(batch, "features", batch), "batch")
-    regions = getattr(calibration, "clusters_", calibration)
-    if not hasattr(regions, "assign"):
-        features = getattr(calibration, "features", calibration)
+    if hasattr(calibration, "coverage"):
+        return calibration.coverage(batch)
+    regions = calibration
+    if not hasattr(regions, "radii"):
         regions = find_regions(
-            features, n_clusters=n_clusters, random_state=random_state
+            calibration, n_clusters=n_clusters, random_state=random_state
         )
+    centers = getattr(regions, "centers", None)
+    width = None if centers is None else centers.shape[1]
+    batch = feature_rows(batch, "batch", width, "calibration")
     nearest, distance = regions.assign(batch)
     radii = np.asarray(regions.radii)[nearest]
     # A ball of radius zero (identical members) holds its centre and nothing else.
     with np.errstate(divide="ignore", invalid="ignore"):
         relative = np.where(distance > 0, distance / radii, 0.0)
     return Coverage(float(np.mean(relative > 1)), relative, nearest)
-
-
-def _matrix(features: Any, name: str) -> np.ndarray:
-    features = np.asarray(features)
-    if features.ndim != 2 or 0 in features.shape:
-        msg = f"{name} must have shape (n, d) with n, d > 0, found {features.shape}"
-        raise ValueError(msg)
-    if features.dtype not in (np.float32, np.float64):
-        features = features.astype(np.float32)
-    if not np.isfinite(features).all():
-        row = int(np.flatnonzero(~np.isfinite(features).all(axis=1))[0])
-        msg = f"{name} must be finite, found NaN or infinity in row {row}"
-        raise ValueError(msg)
-    return features

@@ -7,6 +7,7 @@ row it was trained on.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
@@ -14,11 +15,15 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
 from coolhead.shift.compression import compress
+from coolhead.shift.inputs import feature_rows
+from coolhead.shift.published import published_ratio
 from coolhead.shift.ulsif import least_squares_ratio
 from coolhead.shift.weights import effective_sample_size, weight_variance
 
+ESTIMATORS = ("discriminator", "ulsif", "published")
 SEPARATED_AUROC = 0.99
 FEW_SAMPLES = 30
+MISSED_AUROC = 0.05
 
 
 @dataclass(frozen=True)
@@ -27,13 +32,16 @@ class DensityRatio:
 
     Attributes
     ----------
-    weights : (n,) at least 0, with mean one.
+    weights : (n,) at least 0, with mean one; as they are from "published".
     raw_mean : mean of the weights before they were scaled to one; far from one it
         says that the supports differ or that the discriminator is off.
     variance : Var(w); the exponentiated Rényi divergence is `divergence` = 1 + Var(w).
     effective_sample_size : (Σw)²/Σw².
     auroc : of the discriminator on rows it had not seen. 0.5: no shift visible.
     share_clipped : share of the weights that were cut at the limit.
+    explained_auroc : how well a shift with exactly these weights could be told from
+        none. No discriminator beats the true ratio, so below `auroc` the weights miss
+        a part of the shift, as kernels do in many dimensions.
     """
 
     weights: np.ndarray
@@ -42,6 +50,7 @@ class DensityRatio:
     effective_sample_size: float
     auroc: float
     share_clipped: float
+    explained_auroc: float
 
     @property
     def divergence(self) -> float:
@@ -62,6 +71,11 @@ class DensityRatio:
                 f"{self.effective_sample_size:.1f} effective samples, fewer than "
                 f"{FEW_SAMPLES}"
             )
+        if self.explained_auroc < self.auroc - MISSED_AUROC:
+            reasons.append(
+                f"the weights explain an AUROC of {self.explained_auroc:.3f}, a "
+                f"discriminator reaches {self.auroc:.3f}: they miss part of the shift"
+            )
         return tuple(reasons)
 
     @property
@@ -71,10 +85,10 @@ class DensityRatio:
 
 
 def density_ratio(
-    features: np.ndarray,
-    target_features: np.ndarray,
+    features: Any,
+    target_features: Any,
     *,
-    reference_features: np.ndarray | None = None,
+    reference_features: Any = None,
     estimator: str = "discriminator",
     max_weight: float = 50.0,
     n_components: int = 50,
@@ -91,7 +105,10 @@ def density_ratio(
     reference_features : (r, d) further rows of the calibration distribution. When
         given, the discriminator learns from these instead, and `features` are new to
         it; otherwise the ratio is cross-fitted on `features` themselves.
-    estimator : "discriminator", or "ulsif" for kernel least squares.
+    estimator : "discriminator"; "ulsif" for kernel least squares, which fails in
+        more than a few dimensions and then says so in `reasons`; "published" for the
+        weights of TransCal's and CPCS's code: not compressed, not cross-fitted (give
+        `reference_features`), neither cut nor scaled.
     max_weight : weights are cut here before they are scaled to mean one.
     n_components : number of principal components the estimator sees.
     penalty : strength of the L2 penalty of the discriminator.
@@ -102,15 +119,20 @@ def density_ratio(
     -------
     DensityRatio
     """
-    if estimator not in ("discriminator", "ulsif"):
-        msg = f'estimator must be "discriminator" or "ulsif", found {estimator!r}'
+    if estimator not in ESTIMATORS:
+        msg = f"estimator is {estimator!r}; wanted one of {', '.join(ESTIMATORS)}"
         raise ValueError(msg)
-    given = [features, target_features]
-    if reference_features is not None:
-        given.append(reference_features)
+    given = _checked(features, target_features, reference_features)
+    if len(given[0]) == 1 and len(given) == 2:
+        # The weights of a single row have mean one, whatever the ratio.
+        return summarise_weights(np.ones(1), max_weight=max_weight)
     own, target, *reference = compress(given, n_components, random_state)
     known = reference[0] if reference else own
     score, auroc = _log_odds(own, known, target, penalty, n_folds, random_state)
+    if estimator == "published":
+        source = given[-1] if reference else given[0]
+        raw = published_ratio(given[0], source, given[1], random_state=random_state)
+        return _described(raw, raw, auroc)
     if estimator == "ulsif":
         raw = least_squares_ratio(own, known, target, random_state=random_state)
     else:
@@ -124,20 +146,47 @@ def summarise_weights(
 ) -> DensityRatio:
     """Clip raw weights, scale them to mean one, and describe them."""
     if not max_weight > 0:
-        msg = f"max_weight must be positive, found {max_weight}"
+        msg = f"max_weight is {max_weight}; wanted a number > 0"
         raise ValueError(msg)
     clipped = np.minimum(weights, max_weight)
     if not clipped.sum() > 0:
         # No calibration row resembles the target: all alike is all that can be said.
         clipped = np.ones_like(clipped)
+    share = float(np.mean(weights > max_weight))
+    return _described(clipped / clipped.mean(), clipped, auroc, share)
+
+
+def explained_auroc(weights: np.ndarray) -> float:
+    """AUROC of the weights themselves between their rows and the weighted rows.
+
+    The chance that a row drawn by weight has a larger weight than a row drawn evenly.
+    """
+    _, place, count = np.unique(weights, return_inverse=True, return_counts=True)
+    below = np.cumsum(count) - count / 2
+    return float(np.average(below[place], weights=weights) / len(weights))
+
+
+def _described(
+    weights: np.ndarray, raw: np.ndarray, auroc: float, share_clipped: float = 0.0
+) -> DensityRatio:
     return DensityRatio(
-        weights=clipped / clipped.mean(),
-        raw_mean=float(clipped.mean()),
-        variance=weight_variance(clipped),
-        effective_sample_size=effective_sample_size(clipped),
+        weights=weights,
+        raw_mean=float(raw.mean()),
+        variance=weight_variance(raw),
+        effective_sample_size=effective_sample_size(raw),
         auroc=auroc,
-        share_clipped=float(np.mean(weights > max_weight)),
+        share_clipped=share_clipped,
+        explained_auroc=explained_auroc(raw),
     )
+
+
+def _checked(features: Any, target: Any, reference: Any) -> list[np.ndarray]:
+    own = feature_rows(features, "features")
+    width = own.shape[1]
+    given = [own, feature_rows(target, "target_features", width)]
+    if reference is not None:
+        given.append(feature_rows(reference, "reference_features", width))
+    return given
 
 
 def _log_odds(
@@ -157,7 +206,10 @@ def _log_odds(
     is_target = np.r_[np.zeros(len(known)), np.ones(len(target))]
     n_folds = min(n_folds, len(known), len(target))
     if n_folds < 2:
-        msg = "the density ratio needs at least two calibration and two target rows"
+        msg = (
+            f"found {len(known)} calibration and {len(target)} target rows; the "
+            "density ratio needs at least two of each"
+        )
         raise ValueError(msg)
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
     scores = np.empty(len(rows))

@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from coolhead.numerics.inputs import check_features
+from coolhead.numerics.inputs import check_domains
 from coolhead.numerics.softmax import log_loss_rows
 from coolhead.shift.bounds import TransferBounds, transfer_bounds
 from coolhead.shift.coverage import Coverage, coverage, find_regions
 from coolhead.shift.decomposition import ClusterDecomposition, decompose_divergence
+from coolhead.shift.inputs import feature_rows
 from coolhead.shift.ratio import DensityRatio, density_ratio
 from coolhead.shift.weights import domain_sample_sizes
 
@@ -99,11 +100,13 @@ def shift_report(
     -------
     ShiftReport, to print or to read field by field.
     """
-    features = getattr(calibration, "features", calibration)
-    features = check_features(features, len(features), name="calibration")
-    new = getattr(target, "features", target)
-    new = check_features(new, len(new), features.shape[1], name="target")
-    domains = getattr(calibration, "domains", sample_domain)
+    features = feature_rows(calibration, "calibration")
+    new = feature_rows(target, "target", features.shape[1], "calibration")
+    domains = sample_domain
+    if domains is None:
+        domains = getattr(calibration, "domains", None)
+    if domains is not None:
+        domains = check_domains(domains, len(features))
     if losses is None:
         losses = _archive_losses(calibration)
     ratio = density_ratio(
