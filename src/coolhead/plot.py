@@ -157,7 +157,7 @@ def temperatures(quantiles: Any, ax: Any = None) -> Any:
     ax.xaxis.set_minor_locator(NullLocator())
     ax.xaxis.set_major_formatter("{x:g}")
     ax.set_yticks(range(len(names)), [label(name) for name in reversed(names)])
-    ax.set_xlabel("temperature, log scale; 1 leaves the logits alone")
+    ax.set_xlabel("temperature (log scale)")
     return ax
 
 

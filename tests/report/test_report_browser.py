@@ -28,7 +28,7 @@ WIDTHS = (400, 1400)
 pytestmark = [pytest.mark.browser, pytest.mark.xdist_group("browser")]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def driver(tmp_path_factory):
     """One browser with an empty profile for all tests of this file."""
     if CHROMIUM is None or DRIVER is None:

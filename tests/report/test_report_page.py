@@ -36,7 +36,7 @@ class Text(HTMLParser):
 def visible(page):
     parser = Text()
     parser.feed(page)
-    return " ".join(" ".join(parser.parts).split())
+    return " ".join(" ".join(parser.parts).split())  # also the no-break spaces
 
 
 def tags(page, name):
@@ -62,7 +62,8 @@ def test_the_answer_comes_first(page):
     text = visible(page)
     assert "Use Set-level: over 6 splits" in text
     assert text.index("Use Set-level") < text.index("Where it helps")
-    assert "never hurts" in text
+    assert "makes it worse in none of them" in text
+    assert "TemperatureScaling, fitted on labelled rows of: calibration" in text
 
 
 def test_nothing_is_fetched(page):
@@ -233,10 +234,13 @@ def test_evaluation_report(tmp_path, npz, command):
     assert code == 0
     lines = {line["domain"]: line for line in json.loads(shown)["domains"]}
     text = visible(out.read_text(encoding="utf-8"))
-    assert "over 3 domains" in text and "Set-level" in text
+    assert "over 1 unseen domain" in text and "Set-level" in text
+    real = lines["real"]["ece_change"]
+    assert f"95 % interval {100 * real['low']:+.1f}".replace("-", "−") in text
     for name in ("clipart", "product", "real"):
         before = 100 * lines[name]["ece_before"]["estimate"]
-        assert f"{name} {before:.1f} " in text  # the heat map
+        seen = "" if name == "real" else " (seen)"
+        assert f"{name}{seen} {before:.1f} " in text  # the heat map
         assert f"{before:.2f}" in text  # the table
     assert "preds.npz" in text
 

@@ -60,7 +60,9 @@ def describe_answer(scores: Scores, noun: str) -> dict[str, Any]:
         "n": len(change),
         "null": column_mean(scores.of(method), "ece_null"),
         "noun": noun,
+        "how": _how(method),
         "resampled": len(change) >= FEW,
+        "n_candidates": len(candidate_means(scores)),
         "elsewhere": _chosen_elsewhere(scores),
         "oracle": column_mean(scores.of("target-only"), "ece_mean"),
     }
@@ -82,11 +84,20 @@ def _sentence(found: dict[str, Any]) -> str:
             f"over {plural}."
         )
     worse = found["n_worse"]
-    harm = f"makes it worse in {worse} of {found['n']}" if worse else "never hurts"
+    harm = f"makes it worse in {worse or 'none'} of them"
     return (
         f"Use {found['label']}: over {plural} it takes the mean calibration error "
         f"{numbers} and {harm}."
     )
+
+
+def _how(method: str) -> str | None:
+    """Class and rows of a method, so that a reader can repeat the fit."""
+    known = METHODS.get(method)
+    if known is None or known.place is None:
+        return None
+    name = known.place.split(":")[1]
+    return f"{name}, fitted on labelled rows of: {', '.join(known.rows)}"
 
 
 def _nothing_to_say(scores: Scores, noun: str) -> str:
@@ -119,7 +130,7 @@ def _chosen_elsewhere(scores: Scores) -> float | None:
     means = candidate_means(scores)
     targets = dict(scores.frame.select("split", "target").iter_rows())
     own = np.array([targets[split] for split in scores.splits])
-    if not means or len(set(own)) < 2:
+    if len(means) < 2 or len(set(own)) < 2:
         return None
     table = np.stack(list(means.values()))
     reached = []

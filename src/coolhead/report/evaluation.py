@@ -39,7 +39,7 @@ def gather_evaluation(
         result = _score(calibrator, part, line, method)
         for name, rows in result.tables.items():
             if rows:
-                frames[name].append(_keyed(name, rows, line.domain, metadata))
+                frames[name].append(_keyed(name, rows, line, metadata))
     return ReportData(
         title=f"Calibration of {metadata.get('file', 'saved predictions')}",
         frames={n: pl.concat(f) if f else empty_frame(n) for n, f in frames.items()},
@@ -47,7 +47,14 @@ def gather_evaluation(
         planned=(BEFORE, method),
         facts=_facts(calibrator, archive, metadata),
         noun="domain",
+        judged=_unseen(domains),
     )
+
+
+def _unseen(lines: list[Any]) -> tuple[str, ...] | None:
+    """Domains the answer is about: those not fitted on, where there are any."""
+    names = tuple(line.domain for line in lines if line.seen is False)
+    return names if 0 < len(names) < len(lines) else None
 
 
 def _method_name(calibrator: Any, metadata: dict[str, Any]) -> str:
@@ -92,11 +99,12 @@ def _numbers(found: Predictions) -> Iterator[tuple[str, float]]:
 
 
 def _keyed(
-    name: str, rows: list[dict[str, Any]], domain: str, metadata: dict[str, Any]
+    name: str, rows: list[dict[str, Any]], line: Any, metadata: dict[str, Any]
 ) -> pl.DataFrame:
     fitted_on = "+".join(metadata.get("domains") or ())
-    key = {"experiment": "evaluation", "classifier": "given", "split": domain}
-    key |= {"source": "", "calibration": fitted_on, "target": domain, "seed": 0}
+    split = f"{line.domain} (seen)" if line.seen else line.domain
+    key = {"experiment": "evaluation", "classifier": "given", "split": split}
+    key |= {"source": "", "calibration": fitted_on, "target": line.domain, "seed": 0}
     schema = dict.fromkeys(KEY_COLUMNS, pl.String) | {"seed": pl.Int64} | TABLES[name]
     return pl.DataFrame([key | row for row in rows], schema=schema)
 

@@ -24,6 +24,8 @@ class ReportData:
     planned : names of the methods that were asked for.
     facts : what is needed to repeat it, {name: text}.
     noun : what a row of the results is called: "split" or "domain".
+    judged : the rows the answer rests on, where not on all: domains that the
+        calibrator has not seen.
     """
 
     title: str
@@ -32,6 +34,7 @@ class ReportData:
     planned: tuple[str, ...]
     facts: dict[str, str]
     noun: str = "split"
+    judged: tuple[str, ...] | None = None
 
 
 def load_run(run: str | Path) -> ReportData:

@@ -50,7 +50,7 @@ def summarise_classifier(data: ReportData, name: str, scores: Scores) -> dict[st
     """The sections of one classifier."""
     own = pl.col("classifier") == name
     frames = {key: frame.filter(own) for key, frame in data.frames.items()}
-    answer = describe_answer(scores, data.noun)
+    answer = _answer(data, scores)
     after = answer["method"]
     return {
         "name": name,
@@ -66,6 +66,13 @@ def summarise_classifier(data: ReportData, name: str, scores: Scores) -> dict[st
         "frames": frames,
         "has_temperatures": len(frames["temperature"]) > 0,
     }
+
+
+def _answer(data: ReportData, scores: Scores) -> dict[str, Any]:
+    if data.judged is None:
+        return describe_answer(scores, data.noun)
+    unseen = Scores(scores.frame.filter(pl.col("split").is_in(data.judged)))
+    return describe_answer(unseen, f"unseen {data.noun}")
 
 
 def page_table(table: Table) -> dict[str, Any]:
@@ -166,8 +173,9 @@ def _lead(by_classifier: dict[str, Scores], data: ReportData) -> str:
     parts = [
         _count(len(some.splits), data.noun),
         _count(len(some.methods), "method"),
-        _count(len(some.seeds), "seed"),
     ]
+    if data.noun == "split":
+        parts.append(_count(len(some.seeds), "seed"))
     if len(by_classifier) > 1:
         parts.insert(0, _count(len(by_classifier), "classifier"))
     return " · ".join(parts)
