@@ -13,14 +13,7 @@ from coolhead.experiment.tables.scores import load_scores
 from coolhead.experiment.tables.table import Table
 from coolhead.files import atomic_path
 
-SHOWN = (
-    "summary",
-    "improvement-ratio",
-    "harm",
-    "sensitivity",
-    "estimators",
-    "runtimes",
-)
+SHOWN = ("summary", "sensitivity", "estimators", "runtimes")
 
 
 def write_results(

@@ -1,5 +1,6 @@
 """Every table of a run, from its result files alone."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -62,13 +63,10 @@ def _tables_of(
 
 
 def _named(table: Table, classifier: str) -> Table:
-    return Table(
-        f"{classifier}-{table.name}",
-        f"{table.title}: classifier {classifier}",
-        table.cells,
-        table.notes,
-        table.corner,
-        table.digits,
+    return replace(
+        table,
+        name=f"{classifier}-{table.name}",
+        title=f"{table.title}: classifier {classifier}",
     )
 
 

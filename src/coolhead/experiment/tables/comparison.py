@@ -34,7 +34,8 @@ def against_others(scores: Scores, method: str) -> Table | None:
         "last row is a choice nobody could have made beforehand.",
     )
     title = f"{label(method)} against each method, improvement ratio"
-    return Table("against-others", title, cells.frame(), notes, "method")
+    whole = ("better in splits",)
+    return Table("against-others", title, cells.frame(), notes, "method", whole=whole)
 
 
 def _mark(low: float, high: float) -> str:
@@ -73,7 +74,8 @@ def harm_beyond_the_oracle(scores: Scores) -> Table | None:
         clear = scores.of(method)["ece_vs_uncalibrated_low"].to_numpy() > 0
         cells.add(name, "paired interval above 0", float(clear.sum()))
     title = "Harm by split and seed against uncalibrated"
-    return Table("harm-oracle", title, cells.frame(), corner="method")
+    whole = ("cells", "paired interval above 0")
+    return Table("harm-oracle", title, cells.frame(), corner="method", whole=whole)
 
 
 def _harm(scores: Scores, method: str) -> np.ndarray:

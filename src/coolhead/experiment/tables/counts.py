@@ -76,7 +76,8 @@ def harm(scores: Scores) -> Table:
         where = pairs["split"][int(change.argmax())] if worse.any() else ""
         cells.add(row, "in", None, mark=where)
     title = "Harm: splits with a higher ECE than uncalibrated (ECE in points)"
-    return Table("harm", title, cells.frame(), corner="method")
+    whole = ("worse", "of", "worse by > 1 point", "paired interval above 0")
+    return Table("harm", title, cells.frame(), corner="method", whole=whole)
 
 
 def harm_by_split(scores: Scores) -> Table:

@@ -30,10 +30,9 @@ def check_findings(scores: Scores, sensitivity: pl.DataFrame) -> Iterator[str]:
         )
     for name in present:
         worse = int((means[name] > means["uncalibrated"]).sum())
-        yield _sentence(
-            worse == 0,
-            f"{label(name)} never harms",
-            f"worse than uncalibrated in {worse} of {len(means[name])} splits",
+        yield (
+            f"Harm: {label(name)} is worse than uncalibrated in {worse} of "
+            f"{len(means[name])} splits."
         )
     yield from _clusters_matter_little(sensitivity)
 

@@ -24,7 +24,10 @@ SCHEMA = {
 
 @dataclass(frozen=True)
 class Table:
-    """Cells of one table; rows and columns stand in order of first appearance."""
+    """Cells of one table; rows and columns stand in order of first appearance.
+
+    `whole` names the columns that hold counts.
+    """
 
     name: str
     title: str
@@ -32,6 +35,7 @@ class Table:
     notes: tuple[str, ...] = ()
     corner: str = ""
     digits: int = 2
+    whole: tuple[str, ...] = ()
 
 
 @dataclass
@@ -80,7 +84,9 @@ def page_layout(table: Table) -> tuple[list[str], list[list[str]]]:
     rows = _in_order(table.cells["row"])
     columns = _in_order(table.cells["column"])
     texts = {
-        (cell["row"], cell["column"]): _cell_text(cell, table.digits)
+        (cell["row"], cell["column"]): _cell_text(
+            cell, 0 if cell["column"] in table.whole else table.digits
+        )
         for cell in table.cells.iter_rows(named=True)
     }
     body = [
