@@ -56,13 +56,11 @@ def test_dynamo(ensemble, queries, tmp_path):
         np.testing.assert_array_equal(found[2], wanted.covered)
 
 
-def test_features_are_an_input_even_if_nothing_depends_on_them(
-    problem, queries, tmp_path
-):
+def test_no_features_where_no_member_uses_them(problem, queries, tmp_path):
     constant = TemperatureEnsemble([TemperatureScaling(), Identity()]).fit(**problem)
-    path = export_onnx(constant, tmp_path / "c.onnx", exporter="trace")
-    (found,) = run(path, logits=queries[0], features=queries[1])
-    wanted = constant.predict_proba(*queries)
+    path = export_onnx(constant, tmp_path / "c.onnx")
+    (found,) = run(path, logits=queries[0])
+    wanted = constant.predict_proba(queries[0])
     np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 

@@ -103,7 +103,7 @@ def _(calibrator: Any, table: Table, sample_rows: int) -> Any:
 def _(calibrator: TemperatureEnsemble, table: Table, sample_rows: int) -> Any:
     _shaped(calibrator, table)
     if calibrator.members is not None:
-        unfitted = [fresh(member) for member in calibrator.members]
+        unfitted = [fresh(member) for member in calibrator._given()]
         members = [_fit_table(member, table, sample_rows) for member in unfitted]
         return calibrator._remember(members)
     nearest, line = calibrator._cluster_members()

@@ -22,7 +22,12 @@ from coolhead.numerics.groups import (
     strided_rows,
     warm_start_strides,
 )
-from coolhead.numerics.inputs import as_logits, check_labels, check_weights
+from coolhead.numerics.inputs import (
+    as_logits,
+    check_domains,
+    check_labels,
+    check_weights,
+)
 from coolhead.numerics.moments import Rows, peak_rows, summarise_rows
 from coolhead.numerics.newton import Pull
 from coolhead.numerics.temperature import (
@@ -92,18 +97,18 @@ def small_integer(count: int) -> type[np.unsignedinteger]:
 _COLUMNS = ("logits", "labels", "codes", "weights", "scores")
 
 
-def _plain(names: np.ndarray) -> np.ndarray:
-    return names.astype(str) if names.dtype.kind == "O" else names
-
-
 def _distinct(block: dict[str, np.ndarray]) -> np.ndarray:
     part = np.empty(1, object)
-    part[0] = np.unique(_plain(block["names"]))
+    part[0] = np.unique(_names(block))
     return part
 
 
+def _names(block: dict[str, np.ndarray]) -> np.ndarray:
+    return check_domains(block["names"], len(block["names"]), "groups")
+
+
 def _codes(block: dict[str, np.ndarray], names_in_order: np.ndarray) -> np.ndarray:
-    codes = np.searchsorted(names_in_order, _plain(block["names"]))
+    codes = np.searchsorted(names_in_order, _names(block))
     return codes.astype(small_integer(len(names_in_order)))
 
 

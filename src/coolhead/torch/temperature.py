@@ -83,17 +83,21 @@ class Constant(Exact):
 class NearestCenter(Exact):
     """Index of the nearest centre of each row, and the squared distance to it."""
 
+    middle: Tensor
     centers: Tensor
     norms: Tensor
 
     def __init__(self, clusters: Clusters):
         super().__init__()
         self.scaled = Scaled(clusters)
-        norms = np.square(clusters.centers).sum(axis=1)
-        self.keep(centers=clusters.centers, norms=norms)
+        # Seen from their middle, as in `Clusters.assign`.
+        middle = clusters.centers.mean(axis=0)
+        centers = clusters.centers - middle
+        norms = np.vecdot(centers, centers)
+        self.keep(middle=middle, centers=centers, norms=norms)
 
     def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        rows = self.scaled(features)
+        rows = self.scaled(features) - self.middle
         squared = self.norms - 2 * rows @ self.centers.T
         smallest, nearest = squared.min(dim=1)
         return nearest, (smallest + rows.square().sum(dim=1)).clamp(min=0)
