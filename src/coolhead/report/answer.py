@@ -83,8 +83,9 @@ def _sentence(found: dict[str, Any]) -> str:
             f"its calibration error. The best, {found['label']}, takes it {numbers} "
             f"over {plural}."
         )
-    worse = found["n_worse"]
-    harm = f"makes it worse in {worse or 'none'} of them"
+    harm = f"makes it worse in {found['n_worse'] or 'none'} of them"
+    if found["n"] == 1:
+        harm = "does not make it worse"
     return (
         f"Use {found['label']}: over {plural} it takes the mean calibration error "
         f"{numbers} and {harm}."

@@ -40,5 +40,5 @@ document.querySelectorAll("table.sortable").forEach((table) => {
   table.closest("details").querySelector(".tools").prepend(filter);
 });
 window.addEventListener("beforeprint", () => {
-  document.querySelectorAll("details").forEach((part) => { part.open = true; });
+  document.querySelectorAll("details.table").forEach((part) => { part.open = true; });
 });
