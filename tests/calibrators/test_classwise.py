@@ -110,7 +110,8 @@ def test_never_less_likely_than_temperature_scaling(method):
 def test_absent_classes_do_not_drift(method):
     logits, labels = biased(800, 5)
     keep = labels < 3
-    method.fit(logits[keep], labels[keep])
+    with pytest.warns(UserWarning, match=r"never hold 2 of 5 classes: 3, 4;"):
+        method.fit(logits[keep], labels[keep])
     assert method.absent_classes_.tolist() == [3, 4]
     plain = TemperatureScaling().fit(logits[keep], labels[keep])
     found = method.predict_proba(logits)[:, 3:].mean()
@@ -121,7 +122,8 @@ def test_absent_classes_do_not_drift(method):
 def test_absent_class_keeps_its_numbers():
     logits, labels = biased(800, 5)
     keep = labels != 2
-    method = VectorScaling(penalty=0.0).fit(logits[keep], labels[keep])
+    with pytest.warns(UserWarning, match="classes: 2; VectorScaling learns nothing"):
+        method = VectorScaling(penalty=0.0).fit(logits[keep], labels[keep])
     assert method.bias_[2] == 0
     assert abs(method.bias_[keep[:5] | True].sum()) < 1e-9
     plain = TemperatureScaling().fit(logits[keep], labels[keep])
@@ -191,3 +193,10 @@ def test_platt_survives_certainty_and_separation():
     found = method.predict_proba(logits)
     assert np.isfinite(found).all()
     assert np.isfinite(scores_of(logits)[0]).all()
+
+
+def test_bias_corrected_temperature_does_not_run_away():
+    logits, _ = biased(200, 4)
+    method = BiasCorrectedTemperature().fit(logits, logits.argmin(axis=1))
+    assert method.status_ == "worse_than_uniform"
+    assert method.temperature_ < 1e9

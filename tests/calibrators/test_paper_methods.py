@@ -52,6 +52,13 @@ class TestEveryMethod:
             one.temperature(logits, features), other.temperature(logits, features)
         )
 
+    def test_the_temperature_of_a_nan_is_refused(self, calibrator, domains):
+        logits, _, features, _ = domains
+        broken = logits.copy()
+        broken[4, 1] = np.nan
+        with pytest.raises(ValueError, match="NaN in row 4"):
+            fitted(calibrator, domains).temperature(broken, features)
+
     def test_not_fitted(self, calibrator, domains):
         with pytest.raises(NotFittedError):
             clone(calibrator).predict_proba(domains[0], domains[2])

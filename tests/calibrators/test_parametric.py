@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import approx_fprime
+from sklearn.exceptions import NotFittedError
 
 from coolhead.calibrators.density_aware import (
     DensityAwareTemperature,
@@ -13,6 +14,8 @@ from coolhead.calibrators.multidomain import MultiDomainTemperature
 from coolhead.calibrators.network import backward, forward, initial_layers, pack, unpack
 from coolhead.calibrators.parametric import ParameterizedTemperature, largest_logits
 from coolhead.calibrators.temperature import TemperatureScaling
+from coolhead.calibrators.two_stage import TwoStageCalibration
+from coolhead.calibrators.vector import VectorScaling
 from coolhead.numerics.slopes import affine_slopes, temperature_slopes
 from coolhead.numerics.softmax import brier_rows, log_loss_rows
 from simulate import logits_and_labels, shifted_domains
@@ -235,3 +238,55 @@ def test_ets_agrees_with_a_grid(loss):
     steps = np.linspace(0, 1, 6)
     grid = [np.array([a, b, 1 - a - b]) for a in steps for b in steps if a + b <= 1]
     assert score(method.mixture_) <= min(map(score, grid)) + 1e-9
+
+
+@pytest.mark.parametrize(
+    "method",
+    [DensityAwareTemperature(3), ParameterizedTemperature(loss="nll")],
+    ids=str,
+)
+def test_data_without_a_minimum_are_not_called_converged(method):
+    logits, _ = logits_and_labels(150, 4)
+    features = np.random.default_rng(0).normal(size=(150, 3))
+    method.fit(logits, logits.argmax(axis=1), features=features)
+    assert method.status_ == "perfectly_separated"
+    method.fit(logits, logits.argmin(axis=1), features=features)
+    assert method.status_ == "worse_than_uniform"
+
+
+class TestTwoStages:
+    def test_second_stage_sees_scaled_logits(self):
+        logits, labels, features, reference = distance_makes_overconfident(600)
+        known = {"features": features, "reference_features": reference}
+        both = TwoStageCalibration().fit(logits, labels, **known)
+        first = DensityAwareTemperature().fit(logits, labels, **known)
+        scaled = logits / first.temperature(logits, features)[:, None]
+        second = EnsembleTemperatureScaling().fit(scaled, labels)
+        found = both.predict_proba(logits, features)
+        np.testing.assert_allclose(found, second.predict_proba(scaled), atol=1e-6)
+        largest, predicted = both.confidence(logits, features)
+        np.testing.assert_allclose(largest, found.max(axis=1))
+        np.testing.assert_array_equal(predicted, logits.argmax(axis=1))
+        assert both.accuracy_change_ == 0
+        assert both.nll_ <= first.nll_ + 1e-9
+        assert both.nll_uncalibrated_ == pytest.approx(first.nll_uncalibrated_)
+        # There is no one temperature to export or to average any more.
+        assert not hasattr(both, "temperature")
+
+    def test_any_two_stages(self):
+        logits, labels = logits_and_labels(200, 3, scale=3.0)
+        both = TwoStageCalibration(TemperatureScaling(), VectorScaling())
+        both.fit(logits, labels, sample_weight=np.linspace(0, 1, 200))
+        assert not both.uses_features
+        assert both.nll_ < both.nll_uncalibrated_
+        assert both.status_ == "converged"
+        with pytest.raises(NotFittedError):
+            TwoStageCalibration().predict_proba(logits)
+
+
+def test_one_row_or_constant_features_draw_a_level_line():
+    logits, labels = logits_and_labels(100, 3, scale=2.0)
+    same = np.ones((100, 2))
+    method = MultiDomainTemperature()
+    method.fit(logits, labels, features=same, sample_domain=[1, 2] * 50)
+    assert np.ptp(method.temperature(logits, same)) == 0

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
@@ -46,6 +47,16 @@ def test_error_oracle_has_the_smallest_error_of_a_fine_grid():
     likely = OracleTemperature().fit(logits, labels).temperature_
     assert method.error_ <= error(likely)
     assert method.error_ <= min(map(error, np.geomspace(1, 9, 40))) + 0.004
+
+
+@pytest.mark.parametrize("right", [True, False])
+def test_error_oracle_says_when_it_stands_at_the_end_of_its_range(right):
+    logits, _ = logits_and_labels(200, 4)
+    labels = logits.argmax(axis=1) if right else logits.argmin(axis=1)
+    method = OracleErrorTemperature().fit(logits, labels)
+    spread = np.mean(logits.max(axis=1) - logits.mean(axis=1))
+    assert method.status_ == "at_bound"
+    assert spread / 301 < method.temperature_ < 301 * spread
 
 
 class Columns:
@@ -96,6 +107,31 @@ def test_probmetrics_and_ours_agree():
         ours.predict_proba(logits),
         atol=2e-3,
     )
+
+
+# The probability library behind netcal calls functions of its own that it deprecated.
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("name", ["TemperatureScaling", "LogisticCalibration"])
+def test_netcal_takes_part(name):
+    scaling = pytest.importorskip("netcal.scaling")
+    logits, labels = logits_and_labels(300, 3, scale=3.0)
+    method = clone(OutsideCalibrator(getattr(scaling, name)())).fit(logits, labels)
+    assert method.method_ == "transform"
+    assert method.nll_ < method.nll_uncalibrated_
+    np.testing.assert_allclose(method.predict_proba(logits).sum(axis=1), 1)
+    ours = TemperatureScaling().fit(logits, labels)
+    if name == "TemperatureScaling":
+        np.testing.assert_allclose(
+            method.predict_proba(logits), ours.predict_proba(logits), atol=2e-2
+        )
+
+
+def test_netcal_binning_of_two_classes_takes_part():
+    binning = pytest.importorskip("netcal.binning")
+    logits, labels = logits_and_labels(300, 2, scale=3.0)
+    method = OutsideCalibrator(binning.HistogramBinning(10)).fit(logits, labels)
+    assert method.predict_proba(logits).shape == (300, 2)
+    assert method.nll_ < method.nll_uncalibrated_
 
 
 def test_transform_is_understood():

@@ -73,8 +73,9 @@ def descend(
     bend: np.ndarray,
     *,
     tolerance: float = 1e-10,
+    limits: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Minimise with L-BFGS in units of 1/√bend.
+    """Minimise with L-BFGS in units of 1/√bend, within ±`limits` where given.
 
     A result that is no better than the start is refused.
     """
@@ -84,11 +85,13 @@ def descend(
         loss, gradient = objective(parameters * unit)
         return loss, gradient * unit
 
+    reach = np.full(len(unit), np.inf) if limits is None else limits / unit
     found: Any = minimize(
         scaled,
         start / unit,
         jac=True,
         method="L-BFGS-B",
+        bounds=np.column_stack([-reach, reach]),  # pyright: ignore[reportArgumentType]
         options={"maxiter": 300, "ftol": tolerance, "gtol": 1e-7, "maxcor": 20},
     )
     return found.x * unit if found.fun <= objective(start)[0] else start

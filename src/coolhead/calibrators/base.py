@@ -16,6 +16,7 @@ from coolhead.numerics.inputs import (
     as_logits,
     check_domains,
     check_features,
+    check_finite,
     check_labels,
     check_weights,
     refuse_probabilities,
@@ -65,7 +66,10 @@ class TemperatureCalibrator(BaseEstimator):
 
     def temperature(self, logits: Any, features: Any = None) -> np.ndarray:
         """Temperature of each row, (n,) float64, all positive."""
-        return self._temperature(*self._check_query(logits, features))
+        logits, features = self._check_query(logits, features)
+        # The softmax would notice NaN in logits; here it does not come to that.
+        check_finite(logits, "logits")
+        return self._temperature(logits, features)
 
     def predict_proba(self, logits: Any, features: Any = None) -> np.ndarray:
         """Calibrated probabilities softmax(z / T(x)), (n, k)."""

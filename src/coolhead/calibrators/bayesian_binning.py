@@ -34,6 +34,9 @@ class BayesianBinning(ScoreCalibrator):
     def __init__(self, scheme: str = "top_label"):
         self.scheme = scheme
 
+    def _learns_classes(self) -> bool:
+        return self.scheme == "one_vs_all"
+
     def _learn(self, data: ScoreData) -> str:
         limit = None if self.scheme == "top_label" else BINNINGS_PER_CLASS
         fit_curve = partial(fit_averaged_steps, max_binnings=limit)

@@ -8,10 +8,9 @@ from sklearn.neighbors import NearestNeighbors
 
 from coolhead.calibrators.base import FitData, TemperatureCalibrator
 from coolhead.calibrators.temperature import set_level
-from coolhead.calibrators.weighted import remember_quality
+from coolhead.calibrators.weighted import remember_beyond
 from coolhead.numerics.inputs import check_features
 from coolhead.numerics.slopes import temperature_slopes
-from coolhead.numerics.temperature import Status
 
 FLOOR_SHARE = 0.1
 
@@ -19,8 +18,9 @@ FLOOR_SHARE = 0.1
 class DensityAwareTemperature(TemperatureCalibrator):
     """T(x) = w₀ + Σ_l w_l s_l(x), with s_l the squared distance to a near neighbour.
 
-    Distances are measured between features of unit length, layer by layer. The fit
-    starts at the set-level temperature.
+    This is the first stage of DAC; `TwoStageCalibration` adds the second, a base
+    calibrator on z / T(x). Distances are measured between features of unit length,
+    layer by layer. The fit starts at the set-level temperature.
 
     Parameters
     ----------
@@ -95,11 +95,7 @@ class DensityAwareTemperature(TemperatureCalibrator):
         self.temperature_ = float(solution.temperature[0])
         self.floor_ = FLOOR_SHARE * self.temperature_
         self._fit_weights(data, distances)
-        temperature = self._combine(distances)
-        status = str(solution.status[0])
-        # A set without a minimum may still have one with distances.
-        status = status if status == Status.CONSTANT_LOGITS else Status.CONVERGED
-        remember_quality(self, data, temperature, status)
+        remember_beyond(self, data, self._combine(distances), solution)
         return self
 
     def _check_options(self) -> None:

@@ -31,6 +31,9 @@ class HistogramBinning(ScoreCalibrator):
         self.binning = binning
         self.scheme = scheme
 
+    def _learns_classes(self) -> bool:
+        return self.scheme == "one_vs_all"
+
     def _learn(self, data: ScoreData) -> str:
         if self.binning not in ("width", "mass"):
             raise ValueError(f"binning is {self.binning!r}; wanted 'width' or 'mass'")

@@ -30,6 +30,9 @@ class IsotonicCalibration(ScoreCalibrator):
     def __init__(self, scheme: str = "one_vs_all"):
         self.scheme = scheme
 
+    def _learns_classes(self) -> bool:
+        return self.scheme == "one_vs_all"
+
     def _learn(self, data: ScoreData) -> str:
         if self.scheme == "pooled":
             curve = _fit_pooled(data)

@@ -43,6 +43,9 @@ class MatrixScaling(ScoreCalibrator):
         self.bias_penalty = bias_penalty
         self.diagonal_penalty = diagonal_penalty
 
+    def _learns_classes(self) -> bool:
+        return True
+
     def _learn(self, data: ScoreData) -> str:
         start = temperature_start(data)
         k, present = data.logits.shape[1], start.present

@@ -85,7 +85,8 @@ class MultiDomainTemperature(TemperatureCalibrator):
         self, features: Any, heights: np.ndarray, weights: np.ndarray | None
     ) -> None:
         spread = float(features.var(axis=0, dtype=np.float64).mean()) * len(features)
-        model = Ridge(alpha=self.ridge * spread)
+        # Features that never vary say nothing; any penalty keeps the line level.
+        model = Ridge(alpha=self.ridge * spread if spread > 0 else 1.0)
         model.fit(features, heights.astype(features.dtype), sample_weight=weights)
         self.coef_ = model.coef_.astype(np.float64)
         self.intercept_ = float(model.intercept_)

@@ -1,7 +1,7 @@
 """Let a calibrator from another library take part in the same comparison."""
 
 from copy import deepcopy
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
@@ -35,6 +35,9 @@ class OutsideCalibrator(ScoreCalibrator):
         self.calibrator = calibrator
         self.inputs = inputs
 
+    def __sklearn_clone__(self) -> Self:
+        return type(self)(_unfitted(self.calibrator), inputs=self.inputs)
+
     def _learn(self, data: ScoreData) -> str:
         if self.inputs not in INPUTS:
             msg = f"inputs is {self.inputs!r}; wanted 'probabilities' or 'logits'"
@@ -48,8 +51,7 @@ class OutsideCalibrator(ScoreCalibrator):
                 "with fit and predict_proba (or transform)"
             )
             raise ValueError(msg)
-        estimator = hasattr(self.calibrator, "get_params")
-        copy: Any = clone(self.calibrator) if estimator else deepcopy(self.calibrator)
+        copy = _unfitted(self.calibrator)
         given = self._inputs(data.logits)
         uneven = np.ptp(data.weights) > 0
         extra = {"sample_weight": data.weights} if uneven else {}
@@ -86,3 +88,12 @@ class OutsideCalibrator(ScoreCalibrator):
         left = plain[:, known].sum(axis=1, keepdims=True)
         filled[:, known] = found * left
         return filled
+
+
+def _unfitted(calibrator: Any) -> Any:
+    """A clone; a plain copy of what is no estimator, or one that cannot be cloned."""
+    try:
+        return clone(calibrator)
+    except (TypeError, RuntimeError):
+        # netcal changes its parameters in the constructor, which clone refuses.
+        return deepcopy(calibrator)

@@ -8,10 +8,10 @@ from scipy.optimize import minimize
 from coolhead.calibrators.base import FitData, TemperatureCalibrator
 from coolhead.calibrators.network import backward, forward, initial_layers, pack, unpack
 from coolhead.calibrators.temperature import set_level
-from coolhead.calibrators.weighted import remember_quality
+from coolhead.calibrators.weighted import remember_beyond
 from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.slopes import temperature_slopes
-from coolhead.numerics.temperature import BOUND, Status
+from coolhead.numerics.temperature import BOUND
 
 
 class ParameterizedTemperature(TemperatureCalibrator):
@@ -76,9 +76,7 @@ class ParameterizedTemperature(TemperatureCalibrator):
         self.scale_ = np.where(deviation > 0, deviation, 1.0)
         self._train(data, (inputs - self.shift_) / self.scale_)
         temperature = self._temperature(data.rows.logits, None)
-        constant = common.status[0] == Status.CONSTANT_LOGITS
-        status = Status.CONSTANT_LOGITS if constant else Status.CONVERGED
-        remember_quality(self, data, temperature, status)
+        remember_beyond(self, data, temperature, common)
         return self
 
     def _train(self, data: FitData, inputs: np.ndarray) -> None:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from coolhead.numerics.softmax import log_loss_rows
-from coolhead.numerics.temperature import Status
+from coolhead.numerics.temperature import Solution, Status
 
 # Rounding in float32 sums moves a mean loss by less than this.
 ROUNDING = 1e-6
@@ -46,6 +46,27 @@ def judge_losses(
     nll = float(np.average(losses, weights=weights))
     before = log_loss_rows(logits, labels, 1.0)
     uncalibrated = float(np.average(before, weights=weights))
-    if nll > uncalibrated + ROUNDING * (1 + abs(uncalibrated)):
+    if is_above(nll, uncalibrated):
         status = Status.NLL_ABOVE_UNCALIBRATED
     return FitQuality(str(status), nll, uncalibrated)
+
+
+def is_above(nll: float, reference: float) -> bool:
+    """Whether a mean loss exceeds another by more than rounding."""
+    return nll > reference + ROUNDING * (1 + abs(reference))
+
+
+def status_beyond(common: Solution, temperature: np.ndarray, nll: float) -> str:
+    """Status of T(x), (n,), with mean loss `nll`, from a start at one common T.
+
+    Where one temperature for all rows has no minimum, T(x) may have one: but not where
+    all rows are right, not without a smaller loss, and not if every row went on to the
+    same side, as far as the search let it.
+    """
+    status, start = str(common.status[0]), float(common.temperature[0])
+    hopeless = status in (Status.CONSTANT_LOGITS, Status.PERFECTLY_SEPARATED)
+    better = is_above(float(common.nll[0]), nll)
+    one_sided = temperature.min() >= start or temperature.max() <= start
+    if hopeless or one_sided or not better:
+        return status
+    return str(Status.CONVERGED)

@@ -126,8 +126,7 @@ class OracleErrorTemperature(TemperatureCalibrator):
         self.temperature_, self.error_ = 1.0, float("nan")
         status = Status.CONSTANT_LOGITS
         if spread > 0:
-            status = Status.CONVERGED
-            self.temperature_, self.error_ = _smallest_error(
+            self.temperature_, self.error_, status = _smallest_error(
                 data.rows.logits, data.labels, spread, self.n_bins
             )
         remember_quality(self, data, self.temperature_, status)
@@ -148,8 +147,11 @@ def _fit_one(calibrator: Any, logits: Any, labels: Any, sample_weight: Any) -> A
 
 def _smallest_error(
     logits: np.ndarray, labels: np.ndarray, spread: float, n_bins: int
-) -> tuple[float, float]:
-    """Return (T, error). The error is a jagged function of T: only a scan is safe."""
+) -> tuple[float, float, str]:
+    """Return (T, error, status).
+
+    The error is a jagged function of T: only a scan is safe.
+    """
 
     def error_at(position: float) -> float:
         largest, predicted = confidence(logits, float(np.exp(position)))
@@ -159,6 +161,10 @@ def _smallest_error(
     coarse = np.linspace(middle - reach, middle + reach, GRID_POINTS)
     step = coarse[1] - coarse[0]
     best = coarse[np.argmin([error_at(position) for position in coarse])]
-    fine = np.linspace(best - step, best + step, FINE_POINTS)
+    left, right = max(best - step, coarse[0]), min(best + step, coarse[-1])
+    fine = np.linspace(left, right, FINE_POINTS)
     errors = [error_at(position) for position in fine]
-    return float(np.exp(fine[np.argmin(errors)])), float(min(errors))
+    found = fine[np.argmin(errors)]
+    inside = coarse[0] < found < coarse[-1]
+    status = Status.CONVERGED if inside else Status.AT_BOUND
+    return float(np.exp(found)), float(min(errors)), status

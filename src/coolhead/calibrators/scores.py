@@ -1,5 +1,6 @@
 """What calibrators that change the class scores have in common."""
 
+import warnings
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -48,6 +49,8 @@ class ScoreCalibrator(BaseEstimator):
         data = check_scores(logits, labels, sample_weight)
         self.n_classes_ = self.n_features_in_ = data.logits.shape[1]
         self.absent_classes_ = data.absent
+        if len(data.absent) and self._learns_classes():
+            warnings.warn(_absent_message(self, data.absent), stacklevel=2)
         status = self._learn(data)
         self._judge(data, status)
         return self
@@ -70,6 +73,10 @@ class ScoreCalibrator(BaseEstimator):
             block = self._probabilities(logits[rows])
             largest[rows], predicted[rows] = block.max(axis=1), block.argmax(axis=1)
         return largest, predicted
+
+    def _learns_classes(self) -> bool:
+        """Whether every class has parameters of its own."""
+        return False
 
     def _learn(self, data: ScoreData) -> str:
         raise NotImplementedError(f"{type(self).__name__} does not define _learn")
@@ -102,6 +109,16 @@ class ScoreCalibrator(BaseEstimator):
         self.status_, self.nll_, self.nll_uncalibrated_ = judge_losses(
             losses, data.logits, data.labels, data.weights, status
         )
+
+
+def _absent_message(calibrator: ScoreCalibrator, absent: np.ndarray) -> str:
+    listed = ", ".join(str(int(k)) for k in absent[:10])
+    more = " and more" if len(absent) > 10 else ""
+    return (
+        f"labels never hold {len(absent)} of {calibrator.n_classes_} classes: "
+        f"{listed}{more}; {type(calibrator).__name__} learns nothing about them, and "
+        "what it learns about the others may not hold where they occur"
+    )
 
 
 def check_scores(logits: Any, labels: Any, sample_weight: Any) -> ScoreData:

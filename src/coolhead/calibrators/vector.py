@@ -12,6 +12,7 @@ from coolhead.calibrators.affine import (
     temperature_start,
 )
 from coolhead.calibrators.scores import ScoreCalibrator, ScoreData
+from coolhead.numerics.temperature import BOUND
 
 
 class VectorScaling(ScoreCalibrator):
@@ -33,6 +34,9 @@ class VectorScaling(ScoreCalibrator):
     def __init__(self, *, bias: bool = True, penalty: float = 1e-3):
         self.bias = bias
         self.penalty = penalty
+
+    def _learns_classes(self) -> bool:
+        return True
 
     def _learn(self, data: ScoreData) -> str:
         start = temperature_start(data)
@@ -85,6 +89,9 @@ class BiasCorrectedTemperature(ScoreCalibrator):
     def __init__(self, penalty: float = 1e-3):
         self.penalty = penalty
 
+    def _learns_classes(self) -> bool:
+        return True
+
     def _learn(self, data: ScoreData) -> str:
         start = temperature_start(data)
         n_classes = data.logits.shape[1]
@@ -103,7 +110,10 @@ class BiasCorrectedTemperature(ScoreCalibrator):
 
         square, spread = curvatures(data, start.inverse)
         bend = np.r_[square @ spread, spread + 2 * self.penalty]
-        inverse, self.bias_ = split(descend(objective, np.zeros(1 + n_classes), bend))
+        # Without a minimum the temperature would run away; the biases have a penalty.
+        limits = np.r_[2 * np.log(BOUND), np.full(n_classes, np.inf)]
+        found = descend(objective, np.zeros(1 + n_classes), bend, limits=limits)
+        inverse, self.bias_ = split(found)
         self.temperature_ = 1 / inverse
         return start.status
 

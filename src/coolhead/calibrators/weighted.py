@@ -10,9 +10,10 @@ import numpy as np
 from coolhead.calibrators.base import FitData, TemperatureCalibrator
 from coolhead.calibrators.clustered import fit_cluster_temperatures
 from coolhead.calibrators.partition import partition_features
-from coolhead.calibrators.quality import judge_temperatures
+from coolhead.calibrators.quality import judge_temperatures, status_beyond
 from coolhead.calibrators.target import count_effective, importance_weights
 from coolhead.calibrators.temperature import set_level
+from coolhead.numerics.temperature import Solution, Status
 from coolhead.shift.weights import domain_sample_sizes
 
 
@@ -209,3 +210,12 @@ def remember_quality(
         data.rows.logits, data.labels, temperature, data.weights, status
     )
     calibrator.status_, calibrator.nll_, calibrator.nll_uncalibrated_ = quality
+
+
+def remember_beyond(
+    calibrator: Any, data: FitData, temperature: np.ndarray, common: Solution
+) -> None:
+    """Store the quality of T(x), (n,), whose fit started at the common temperature."""
+    remember_quality(calibrator, data, temperature, Status.CONVERGED)
+    if calibrator.status_ == Status.CONVERGED != common.status[0]:
+        calibrator.status_ = status_beyond(common, temperature, calibrator.nll_)

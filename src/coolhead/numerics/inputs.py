@@ -74,12 +74,11 @@ def refuse_probabilities(array: np.ndarray, name: str) -> None:
     """Refuse arrays all of whose rows lie in [0, 1] and sum to one."""
     for block in row_blocks(*array.shape):
         part = array[block]
-        low, high = part.min(), part.max()
-        if low < 0 or high > 1:
+        # Written so that NaN, which no comparison holds for, is no probability.
+        if not (part.min() >= 0 and part.max() <= 1):
             return
-        if np.abs(part.sum(axis=1, dtype=np.float64) - 1).max() > sum_tolerance(
-            array.dtype
-        ):
+        excess = np.abs(part.sum(axis=1, dtype=np.float64) - 1).max()
+        if not excess <= sum_tolerance(array.dtype):
             return
     raise ValueError(probabilities_message(name))
 
