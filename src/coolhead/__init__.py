@@ -141,7 +141,7 @@ _HOMES = {
         "DriftMonitor",
     ],
 }
-_ROOMS = ["dask", "heads", "shift", "torch"]
+_ROOMS = ["dask", "heads", "plot", "report", "shift", "torch"]
 _HOME = {name: module for module, names in _HOMES.items() for name in names}
 
 __all__ = [*_HOME, *_ROOMS]  # pyright: ignore[reportUnsupportedDunderAll]
