@@ -87,6 +87,9 @@ _HOMES = {
     "calibrators.outside": [
         "OutsideCalibrator",
     ],
+    "calibrators.two_stage": [
+        "TwoStageCalibration",
+    ],
     "calibrators.classifier": [
         "CalibratedClassifier",
     ],
@@ -120,6 +123,7 @@ _HOMES = {
     ],
     "datasets": [
         "load_dataset",
+        "list_images",
         "split_large_small",
     ],
     "paper": [
@@ -176,12 +180,13 @@ if TYPE_CHECKING:
     from coolhead.calibrators.shift_aware import ShiftAwareTemperature
     from coolhead.calibrators.temperature import TemperatureScaling
     from coolhead.calibrators.transcal import TransCal
+    from coolhead.calibrators.two_stage import TwoStageCalibration
     from coolhead.calibrators.vector import BiasCorrectedTemperature, VectorScaling
     from coolhead.calibrators.weighted import (
         WeightedClusterTemperature,
         WeightedTemperature,
     )
-    from coolhead.datasets import load_dataset, split_large_small
+    from coolhead.datasets import list_images, load_dataset, split_large_small
     from coolhead.heads import train_head
     from coolhead.metrics import (
         brier_score,
