@@ -2,8 +2,8 @@
 A calibrated scikit-learn pipeline over several sites
 =====================================================
 
-Three simulated clinics measure the same disease with different instruments. The pipeline
-is calibrated on predictions for clinics it was not fitted on.
+Three simulated clinics measure the same disease with different instruments. The
+pipeline is calibrated on predictions for clinics it was not fitted on.
 """
 
 # %%
