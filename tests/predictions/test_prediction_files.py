@@ -169,6 +169,29 @@ def test_blocks_are_of_nearly_equal_size(tmp_path):
     assert max(sizes) - min(sizes) <= len(sizes)
 
 
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+@pytest.mark.parametrize("last", ["", "end"])
+def test_csv_pieces_may_be_cut_anywhere(tmp_path, monkeypatch, ending, last):
+    names = ["plain", "with, comma", "of two\nlines", 'with ""quotes""']
+    rows = [f'{i}.5,{-i},"{names[i % 4]}"' for i in range(40)]
+    text = ending.join(["logit_0,logit_1,domain", *rows, *([] if last else [""])])
+    path = tmp_path / "x.csv"
+    path.write_bytes(text.encode())
+    whole = list(stream_blocks(open_predictions(path)))
+    assert [len(block) for block in whole] == [40]
+    assert whole[0].domains[2] == "of two\nlines"
+    for size in (1, 7, 50, 333):
+        monkeypatch.setattr("coolhead.predictions.frames.BYTES_PER_PIECE", size)
+        parts = list(stream_blocks(open_predictions(path), n_rows=9))
+        logits = np.concatenate([part.logits for part in parts])
+        assert np.array_equal(logits, whole[0].logits)
+        domains = np.concatenate([part.domains for part in parts])
+        assert np.array_equal(domains, whole[0].domains)
+        assert [p.start for p in parts[1:]] == np.cumsum([len(p) for p in parts])[
+            :-1
+        ].tolist()
+
+
 def test_binary_scores_and_probabilities_of_one_class(tmp_path):
     scores = RNG.normal(size=50)
     np.savez(tmp_path / "s.npz", logits=scores, labels=np.zeros(50, int))

@@ -18,6 +18,7 @@ from coolhead.predictions.opened import Columns, OpenedFile, refuse_damaged
 
 # The parser of Arrow files panics on some forged ones.
 UNREADABLE = (PolarsError, PanicException)
+BYTES_PER_PIECE = 2**24
 PREFIXES = {"logits": "logit_", "probabilities": "prob_", "features": "feature_"}
 
 
@@ -46,13 +47,14 @@ def open_frame(path: Path, kind: str) -> OpenedFile:
     frame = frame.select(used)
     widths = {name: _width(schema, ms) for name, ms in groups.items()}
     widths |= dict.fromkeys(singles, 1)
+    batches = partial(frame.collect_batches, maintain_order=True, lazy=True)
+    if kind == "csv":
+        batches = partial(_csv_batches, path, schema, used)
     arrays = partial(_arrays, groups=groups, singles=singles, names=class_names)
 
     def blocks(step: int) -> Iterator[Columns]:
         try:
-            for batch in frame.collect_batches(
-                chunk_size=step, maintain_order=True, lazy=True
-            ):
+            for batch in batches(chunk_size=step):
                 if batch.height:
                     yield arrays(batch)
         except UNREADABLE as error:
@@ -74,8 +76,7 @@ def _scan(path: Path, kind: str) -> tuple[pl.LazyFrame, pl.Schema]:
     if kind == "arrow":
         frame = pl.scan_ipc(path)
         return frame, frame.collect_schema()
-    separator = "\t" if path.suffix == ".tsv" else ","
-    read = partial(pl.scan_csv, path, glob=False, separator=separator)
+    read = partial(pl.scan_csv, path, glob=False, separator=_separator(path))
     found = read(infer_schema_length=100).collect_schema()
     types: dict[str, Any] = {
         name: pl.Float64 for name in found if name.startswith(tuple(PREFIXES.values()))
@@ -84,6 +85,34 @@ def _scan(path: Path, kind: str) -> tuple[pl.LazyFrame, pl.Schema]:
     types |= {"domain": pl.String} if "domain" in found else {}
     frame = read(schema_overrides=types)
     return frame, frame.collect_schema()
+
+
+def _separator(path: Path) -> str:
+    return "\t" if path.suffix == ".tsv" else ","
+
+
+def _csv_batches(
+    path: Path, schema: pl.Schema, columns: list[str], *, chunk_size: int
+) -> Iterator[pl.DataFrame]:
+    """Tables of at most `chunk_size` rows, from pieces of text cut between lines.
+
+    A reader that maps the file would count all of it as memory of this process.
+    """
+    read = partial(pl.read_csv, schema_overrides=dict(schema), columns=columns)
+    with open(path, "rb") as stream:
+        header, kept = stream.readline(), b""
+        ahead = stream.read(BYTES_PER_PIECE)
+        while ahead:
+            kept += ahead
+            ahead = stream.read(BYTES_PER_PIECE)
+            end = kept.rfind(b"\n") + 1 if ahead else len(kept)
+            # An odd number of quotes means that the cut is inside a quoted cell.
+            inside = ahead and kept.count(b'"', 0, end) % 2
+            if inside or not kept[:end].strip():
+                continue
+            table = read(header + kept[:end], separator=_separator(path))
+            yield from table.iter_slices(chunk_size)
+            kept = kept[end:]
 
 
 def _members(path: Path, schema: pl.Schema, name: str) -> list[str]:
