@@ -109,6 +109,7 @@ KINDS = {
     # Names with wildcards are names, not patterns.
     "l[0-9]*.csv": lambda path: as_table().write_csv(path),
     "m[0-9]*.parquet": lambda path: as_table().write_parquet(path),
+    "n[0-9]*.arrow": lambda path: as_table().write_ipc(path),
 }
 
 

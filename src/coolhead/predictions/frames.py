@@ -74,7 +74,7 @@ def _scan(path: Path, kind: str) -> tuple[pl.LazyFrame, pl.Schema]:
         frame = pl.scan_parquet(path, glob=False)
         return frame, frame.collect_schema()
     if kind == "arrow":
-        frame = pl.scan_ipc(path)
+        frame = pl.scan_ipc(path, glob=False)
         return frame, frame.collect_schema()
     read = partial(pl.scan_csv, path, glob=False, separator=_separator(path))
     found = read(infer_schema_length=100).collect_schema()
