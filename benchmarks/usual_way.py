@@ -2,8 +2,8 @@
 
 Temperatures by netcal, k-means and regressions by scikit-learn, ECE by torchmetrics on
 each of the 1000 resamples (with 15 and 10 bins) and of the 1000 bootstrap draws of each
-method; only k-means is shared between methods. Intervals of the gain, shift diagnostics
-and curves, which the sweep also gives, are left out.
+method, and the gain on each resample; only k-means is shared between methods. Shift
+diagnostics and curves, which the sweep also gives, are left out.
 """
 
 import time
@@ -94,6 +94,22 @@ def evaluate(logits, labels, scale, size, draws, n_bins, replace=False) -> np.nd
     return np.array(values)
 
 
+def gains(logits, labels, scale, size, draws) -> np.ndarray:
+    """Fall of the Brier score on each resample."""
+    rng = np.random.default_rng(0)
+    before, after = softmax(logits), softmax(logits / scale)
+    onehot = np.eye(logits.shape[1], dtype=logits.dtype)[labels]
+    values = []
+    for _ in range(draws):
+        index = rng.choice(len(labels), size, replace=False)
+        scores = [
+            ((p[index] - onehot[index]) ** 2).sum(axis=1).mean()
+            for p in (before, after)
+        ]
+        values.append(scores[0] - scores[1])
+    return np.array(values)
+
+
 def usual_split(protocol: Protocol, split: Split) -> tuple[tuple, dict[str, Any]]:
     """The evaluated rows of a split and what ten methods divide their logits by."""
     path = protocol.data.pattern.format(source="+".join(split.source), seed=0)
@@ -148,10 +164,12 @@ def usual_sweep(protocol: Protocol, splits: list[Split], draws: int) -> float:
 
 
 def _resampling_seconds(test: tuple, scale: Any, plan: Evaluation, draws: int) -> float:
-    """Subsamples with two numbers of bins, and bootstrap draws of all rows."""
+    """Subsamples with two numbers of bins, gains, and bootstrap draws of all rows."""
     start = time.process_time()
+    size = min(plan.size, len(test[1]))
     for n_bins in (plan.bins, plan.other_bins):
-        evaluate(*test[:2], scale, min(plan.size, len(test[1])), draws, n_bins)
+        evaluate(*test[:2], scale, size, draws, n_bins)
+    gains(*test[:2], scale, size, draws)
     middle = time.process_time()
     evaluate(*test[:2], scale, len(test[1]), draws, plan.bins, replace=True)
     bootstrap = time.process_time() - middle

@@ -9,7 +9,7 @@ from coolhead.experiment.fitting import SplitRows
 from coolhead.experiment.results import CellResult
 from coolhead.shift import coverage, density_ratio
 
-DIAGNOSED_ROWS = 2_000
+DIAGNOSED_ROWS = 1_500
 DRAWN_ROWS = {"calibration": 500, "target": 300}
 
 
