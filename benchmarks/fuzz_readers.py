@@ -11,6 +11,8 @@ damaged bytes are kept in the folder given by --keep.
 import argparse
 import io
 import json
+import os
+import subprocess
 import sys
 import time
 import warnings
@@ -27,6 +29,7 @@ from coolhead.calibrators.clustered import NearestClusterTemperature
 from coolhead.persist import load_calibrator, save_calibrator
 from coolhead.predictions import load_predictions, open_predictions, stream_blocks
 
+INPUTS_PER_PROCESS = 2500
 NUMBERS = [0, 1, 2, 7, 127, 128, 255, 2**31 - 1, 2**31, 2**32, 2**62, 2**63 - 1]
 WORDS = [b"'shape'", b"'descr'", b"(3, 3)", b"|O", b"<f4", b"{", b"}", b"null", b"-1"]
 WORDS += [b"NaN", b"inf", b",", b"\n", b'"', b"[]", b"PK\x03\x04", b"PAR1", b"\x00" * 8]
@@ -136,36 +139,64 @@ def outcome(path: Path) -> str:
     return "accepted"
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("inputs", type=int)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--keep", type=Path, default=None)
-    parser.add_argument("--kinds", default=None, help="of seeds, as in a.npz,g.csv")
-    wanted = parser.parse_args()
-    rng = np.random.default_rng(wanted.seed)
-    found: Counter[tuple[str, str]] = Counter()
-    start = time.perf_counter()
+def fuzz(inputs: int, seed: int, keep: Path, kinds: str | None) -> Counter[str]:
+    """Damage and read `inputs` files; findings stay in the folder `keep`."""
+    rng = np.random.default_rng(seed)
+    found: Counter[str] = Counter()
     with TemporaryDirectory() as name:
         folder = Path(name)
         whole = seeds(folder)
-        names = wanted.kinds.split(",") if wanted.kinds else list(whole)
+        names = kinds.split(",") if kinds else list(whole)
         everything = list(whole.values())
-        for number in range(wanted.inputs):
+        for number in range(inputs):
             kind = names[number % len(names)]
             zipped = whole[kind][:2] == b"PK" and rng.random() < 0.6
             change = rezip if zipped else damage
             data = change(whole[kind], everything, rng)
-            path = folder / f"fuzzed-{kind}"
+            # It lies here already should reading it end the process.
+            path = keep / f"{seed}-{number}-{kind}"
             path.write_bytes(data)
             result = outcome(path)
-            found[kind, result] += 1
-            if result not in ("accepted", "refused") and found[kind, result] == 1:
-                print(f"finding in {kind} (input {number}): {result}", file=sys.stderr)
-                if wanted.keep is not None:
-                    wanted.keep.mkdir(exist_ok=True)
-                    (wanted.keep / f"{number}-{kind}").write_bytes(data)
-    summary = {f"{kind}: {result}": n for (kind, result), n in sorted(found.items())}
+            found[f"{kind}: {result}"] += 1
+            if result in ("accepted", "refused"):
+                path.unlink()
+    return found
+
+
+def fuzz_apart(inputs: int, seed: int, keep: Path, kinds: str | None) -> dict[str, int]:
+    """The same in a process of its own, which a finding may end."""
+    words = [sys.executable, __file__, str(inputs), "--seed", str(seed), "--here"]
+    words += ["--keep", str(keep)] + (["--kinds", kinds] if kinds else [])
+    quiet = os.environ | {"RUST_BACKTRACE": "0"}
+    done = subprocess.run(words, capture_output=True, text=True, env=quiet, check=False)
+    if done.returncode == 0:
+        return json.loads(done.stdout)
+    last = max(keep.glob(f"{seed}-*"), key=os.path.getmtime)
+    lines = [line for line in done.stderr.splitlines() if "failed" in line] or [""]
+    number, kind = last.name.split("-")[1:3]
+    ended = f"{kind}: process ended, code {done.returncode}: {lines[-1][:60]}"
+    return {ended: 1, "inputs of ended processes": int(number)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("inputs", type=int)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--keep", type=Path, default=Path("findings"))
+    parser.add_argument("--kinds", default=None, help="of seeds, as in a.npz,g.csv")
+    parser.add_argument("--here", action="store_true", help="in this process")
+    wanted = parser.parse_args()
+    wanted.keep.mkdir(exist_ok=True)
+    if wanted.here:
+        print(json.dumps(fuzz(wanted.inputs, wanted.seed, wanted.keep, wanted.kinds)))
+        return
+    found: Counter[str] = Counter()
+    start = time.perf_counter()
+    for part in range(-(-wanted.inputs // INPUTS_PER_PROCESS)):
+        seed = wanted.seed * 100_000 + part
+        found.update(fuzz_apart(INPUTS_PER_PROCESS, seed, wanted.keep, wanted.kinds))
+        print(f"{part + 1} parts, {sum(found.values())} inputs", file=sys.stderr)
+    summary: dict[str, int] = dict(sorted(found.items()))
     summary["seconds"] = round(time.perf_counter() - start)
     print(json.dumps(summary, indent=1))
 
