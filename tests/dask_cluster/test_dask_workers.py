@@ -1,9 +1,9 @@
 """On two worker processes, one of which may die."""
 
-import os
-import signal
+import subprocess
+import sys
+from pathlib import Path
 
-import dask.array as da
 import numpy as np
 import pytest
 
@@ -32,27 +32,13 @@ def test_fit_and_evaluate(client):
     assert score.expected_calibration_error == pytest.approx(error, abs=1e-6)
 
 
-def one_death(block: np.ndarray, marker: str, block_info=None) -> np.ndarray:
-    """Kill the worker the third time that the middle block is asked for."""
-    if block_info[0]["chunk-location"][0] == 4:
-        with open(marker, "ab+") as file:
-            file.write(b".")
-            visits = file.tell()
-        if visits == 3:
-            os.kill(os.getpid(), signal.SIGKILL)
-    return block
-
-
-def test_a_killed_worker_changes_nothing(client, tmp_path):
-    rows = make_rows(7, 8000)
-    labels = da.from_array(rows["labels"], chunks=1000)
-    plain = da.from_array(rows["logits"], chunks=(1000, 8))
-    wanted = coolhead.dask.fit_temperature(plain, labels)
-    marker = tmp_path / "visits"
-    risky = plain.map_blocks(
-        one_death, str(marker), dtype=plain.dtype, meta=plain._meta
+def test_a_killed_worker_changes_nothing(tmp_path):
+    # A process of its own: were the cluster never to answer, the suite would not end.
+    script = Path(__file__).with_name("one_worker_dies.py")
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path / "visits")],
+        capture_output=True,
+        text=True,
+        timeout=240,
     )
-    found = coolhead.dask.fit_temperature(risky, labels)
-    assert marker.stat().st_size > 3  # the killer struck, the block was read again
-    assert found == wanted
-    client.wait_for_workers(2)
+    assert "the same temperature" in done.stdout, done.stderr[-2000:]
