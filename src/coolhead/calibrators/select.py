@@ -79,7 +79,7 @@ class SelectByDomain(TemperatureCalibrator):
         metric: str | Callable[[np.ndarray, np.ndarray], float] = "nll",
         combine: str = "pick",
         prior: Sequence[float] | None = None,
-        caution: float = 4.0,
+        caution: float = 1.0,
     ):
         self.candidates = candidates
         self.metric = metric
