@@ -29,7 +29,7 @@ from coolhead.calibrators.clustered import NearestClusterTemperature
 from coolhead.persist import load_calibrator, save_calibrator
 from coolhead.predictions import load_predictions, open_predictions, stream_blocks
 
-INPUTS_PER_PROCESS = 2500
+INPUTS_PER_PROCESS = 20_000
 NUMBERS = [0, 1, 2, 7, 127, 128, 255, 2**31 - 1, 2**31, 2**32, 2**62, 2**63 - 1]
 WORDS = [b"'shape'", b"'descr'", b"(3, 3)", b"|O", b"<f4", b"{", b"}", b"null", b"-1"]
 WORDS += [b"NaN", b"inf", b",", b"\n", b'"', b"[]", b"PK\x03\x04", b"PAR1", b"\x00" * 8]
@@ -192,10 +192,12 @@ def main() -> None:
         return
     found: Counter[str] = Counter()
     start = time.perf_counter()
-    for part in range(-(-wanted.inputs // INPUTS_PER_PROCESS)):
-        seed = wanted.seed * 100_000 + part
-        found.update(fuzz_apart(INPUTS_PER_PROCESS, seed, wanted.keep, wanted.kinds))
-        print(f"{part + 1} parts, {sum(found.values())} inputs", file=sys.stderr)
+    seed = wanted.seed * 100_000
+    while (left := wanted.inputs - found.total()) > 0:
+        part = min(left, INPUTS_PER_PROCESS)
+        found.update(fuzz_apart(part, seed, wanted.keep, wanted.kinds))
+        print(f"{found.total()} inputs", file=sys.stderr)
+        seed += 1
     summary: dict[str, int] = dict(sorted(found.items()))
     summary["seconds"] = round(time.perf_counter() - start)
     print(json.dumps(summary, indent=1))
