@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
 
 from coolhead.numerics.blocks import row_blocks
 
 RADIUS_QUANTILE = 0.99
+THREADS_FROM = 2**24
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,9 @@ def partition_features(
         random_state=random_state,
         copy_x=False,
     )
-    with warnings.catch_warnings():
+    # Threads that wait for each other cost a modest k-means more than they save.
+    threads = 1 if scaled.size < THREADS_FROM else None
+    with threadpool_limits(threads), warnings.catch_warnings():
         # Fewer distinct points than clusters: handled below.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(scaled)
