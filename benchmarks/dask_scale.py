@@ -2,7 +2,8 @@
 
     python benchmarks/dask_scale.py                        # 20 million x 100, 8 GB
     python benchmarks/dask_scale.py --kill                 # the same, a worker killed
-    python benchmarks/dask_scale.py --compare --rows 2e6   # against one process
+    python benchmarks/dask_scale.py --compare --rows 1e6   # against one process
+    python benchmarks/dask_scale.py --passes               # cost of a row in a pass
 
 Logits are made block by block whenever a pass asks for them, so they never exist as a
 whole. Linux only: peak memory is read from /proc.
@@ -21,6 +22,8 @@ from distributed import Client, LocalCluster
 
 import coolhead.dask
 from coolhead.calibrators.temperature import TemperatureScaling
+from coolhead.dask.evaluation import _states
+from coolhead.dask.solving import _look_at_block, _sums_of_block
 from coolhead.metrics import expected_calibration_error
 
 STRETCH = 2.5
@@ -144,6 +147,30 @@ def fit_and_score_here(logits: np.ndarray, labels: np.ndarray) -> tuple[float, f
     return model.temperature_, expected_calibration_error(predicted == labels, sure)
 
 
+def passes(n_classes: int, repeats: int = 9) -> None:
+    """Processor time of each kind of pass over one block, without Dask around it."""
+    block = {
+        "logits": make_logits(BLOCK_ROWS, n_classes, 0),
+        "labels": make_labels(BLOCK_ROWS, n_classes, 0),
+    }
+    model = TemperatureScaling().fit(block["logits"], block["labels"])
+    before, strides = np.zeros((1, 1), np.intp), np.array([100])
+    step = np.array([-np.log(model.temperature_)]), np.array([True])
+    kinds = {
+        "make the logits": lambda: make_logits(BLOCK_ROWS, n_classes, 0),
+        "look": lambda: _look_at_block({**block, "before": before}, strides),
+        "Newton step": lambda: _sums_of_block(block, *step),
+        "evaluate": lambda: _states(block, model, 1, 15),
+    }
+    for name, function in kinds.items():
+        seconds = []
+        for _ in range(repeats):
+            start = time.process_time()
+            function()
+            seconds.append(time.process_time() - start)
+        print(f"{name:18s} {1e6 * min(seconds) / BLOCK_ROWS:6.2f} µs a row")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=float, default=20e6)
@@ -152,7 +179,11 @@ def main() -> None:
     parser.add_argument("--memory", default="1.5GB", help="of each worker")
     parser.add_argument("--kill", action="store_true")
     parser.add_argument("--compare", action="store_true")
+    parser.add_argument("--passes", action="store_true")
     options = parser.parse_args()
+    if options.passes:
+        passes(options.classes)
+        return
     with (
         LocalCluster(
             n_workers=options.workers,
