@@ -64,6 +64,15 @@ def test_text_that_is_no_text_is_refused(tmp_path):
         list(stream_blocks(open_predictions(tmp_path / "folder")))
 
 
+@pytest.mark.parametrize("number", ["2", "00", "999999999999", "9" * 5000])
+def test_columns_with_odd_numbers_are_refused_at_once(tmp_path, number):
+    path = tmp_path / "x.csv"
+    path.write_text(f"logit_0,logit_{number}\n1,2\n")
+    with pytest.raises(ValueError, match=r"x\.csv") as failure:
+        open_predictions(path)
+    assert "\n" not in str(failure.value)
+
+
 def test_a_column_whose_name_is_many_lines(tmp_path):
     path = tmp_path / "x.csv"
     path.write_text('a,"b\n1,2\n3,4\n')

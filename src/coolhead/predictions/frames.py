@@ -125,12 +125,13 @@ def _members(path: Path, schema: pl.Schema, name: str) -> list[str]:
     if not members or not all(re.fullmatch("[0-9]+", text) for text in suffixes):
         return members
     numbers = sorted(int(text) for text in suffixes)
-    missing = sorted({*range(numbers[0], numbers[-1] + 1)} - {*numbers})
-    if missing or len({*numbers}) < len(numbers) or numbers[0] > 1:
-        hole = f"{prefix}{missing[0] if missing else 0}"
+    start = min(numbers[0], 1)
+    # Counted, not listed: a column may well be called logit_999999999.
+    wanted = next((n for n, found in enumerate(numbers, start) if n != found), None)
+    if wanted is not None:
         raise ValueError(
-            f"{path}: the column {hole} is missing (there are {members[0]} to "
-            f"{members[-1]}); wanted {prefix}0, {prefix}1, ... without a gap"
+            f"{path}: the column {prefix}{wanted} is missing (there are {members[0]} "
+            f"to {members[-1]}); wanted {prefix}0, {prefix}1, ... without a gap"
         )
     return sorted(members, key=lambda column: int(column.removeprefix(prefix)))
 
