@@ -16,8 +16,11 @@ import json
 import resource
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
+from threading import Event, Thread
 
+import psutil
 from simulated_archives import DOMAINNET_TEST, OFFICE_HOME, write_archives
 from threadpoolctl import threadpool_limits
 
@@ -65,11 +68,22 @@ def cpu_seconds() -> float:
     return sum(u.ru_utime + u.ru_stime for u in (own, children))
 
 
-def peak_megabytes(jobs: int) -> float:
-    """Upper bound of the memory in use: this process and `jobs` largest children."""
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    return (own + jobs * child) / 1024
+class Memory(Thread):
+    """Watches the memory of this process and its workers, shared pages counted once."""
+
+    def __init__(self):
+        super().__init__(daemon=True)
+        self.peak_megabytes = 0.0
+        self.over = Event()
+
+    def run(self) -> None:
+        own = psutil.Process()
+        while not self.over.wait(0.5):
+            total = 0
+            for process in [own, *own.children(recursive=True)]:
+                with suppress(psutil.Error):
+                    total += process.memory_full_info().pss
+            self.peak_megabytes = max(self.peak_megabytes, total / 2**20)
 
 
 def measure(name: str, archives: Path, folder: Path, jobs: int) -> dict:
@@ -77,9 +91,12 @@ def measure(name: str, archives: Path, folder: Path, jobs: int) -> dict:
     from joblib.externals.loky import get_reusable_executor
 
     protocol = paper_protocol(name, archives)
+    memory = Memory()
+    memory.start()
     start, cpu = time.perf_counter(), cpu_seconds()
     outcome = run_sweep(protocol, folder, jobs=jobs)
     wall = time.perf_counter() - start
+    memory.over.set()
     get_reusable_executor().shutdown(wait=True)
     n_methods = len(set(read_table(outcome.run, "results")["method"]))
     return {
@@ -90,7 +107,7 @@ def measure(name: str, archives: Path, folder: Path, jobs: int) -> dict:
         "wall_seconds": round(wall, 1),
         "limit_seconds": LIMITS[name],
         "cpu_seconds": round(cpu_seconds() - cpu, 1),
-        "peak_megabytes": round(peak_megabytes(jobs)),
+        "peak_megabytes": round(memory.peak_megabytes),
         "jobs": jobs,
     }
 

@@ -338,3 +338,19 @@ class TestTransCalEdges:
         ]
         found = fitted(TransCal(solver="root"), *huge)
         assert np.isfinite(found.temperature_)
+
+
+@pytest.mark.parametrize("method", TRANSFER)
+def test_a_shared_density_ratio_is_the_same_fit(method):
+    source, target = world(n=300)
+    shared = density_ratio(source[2], target[2])
+    alone = fitted(method(), source, target)
+    other = fitted(method(), source, target, density_ratio=shared)
+    np.testing.assert_array_equal(
+        alone.predict_proba(target[0], target[2]),
+        other.predict_proba(target[0], target[2]),
+    )
+    assert other.density_ratio_ is shared
+    fewer = tuple(part[:-1] for part in source)
+    with pytest.raises(ValueError, match=r"density_ratio has 300 weights; .* 299 rows"):
+        fitted(method(), fewer, target, density_ratio=shared)

@@ -149,6 +149,30 @@ def test_shared_clusters_give_what_a_method_finds_alone(archive, small):
     assert np.array_equal(ours, alone.temperature(unseen.logits, unseen.features))
 
 
+@pytest.mark.filterwarnings("ignore:.*effective samples:UserWarning")
+def test_a_shared_density_ratio_gives_what_a_method_finds_alone(archive, small):
+    """Also when methods with other rows and other target data were fitted before."""
+    names = ("wts-calibration", "transcal-transductive", "transcal", "wts", "cpcs")
+    data = SplitRows(archive, small, SPLIT)
+    for name in names:
+        method = METHODS[name]
+        shared = fit_method(method, data, n_clusters=3)
+        rows = data.labelled(method.rows)
+        features, logits = data.unlabelled_target(method.unlabelled_target)
+        training = data.reference_features if method.sees_training_data else None
+        alone = method.build(n_clusters=3, random_state=0).fit(
+            rows.logits,
+            rows.labels,
+            features=rows.features,
+            target_features=features,
+            target_logits=logits,
+            reference_features=training,
+            sample_domain=rows.domains,
+        )
+        assert shared.temperature_ == alone.temperature_
+    assert len(data._ratios) == 3
+
+
 def test_kept_clusters_are_those_computed(archive, tmp_path):
     features = archive.features[:100]
     fresh = find_partition(features, 3, 0, None)

@@ -14,6 +14,7 @@ from coolhead.calibrators.weighted import remember_quality, weigh_rows
 from coolhead.numerics.scan import brier_scan
 from coolhead.numerics.softmax import brier_rows
 from coolhead.numerics.temperature import BOUND, Status
+from coolhead.shift.ratio import DensityRatio
 
 REFINED_MINIMA = 3
 
@@ -57,10 +58,13 @@ class CPCS(TemperatureCalibrator):
         reference_features: Any = None,
         sample_domain: Any = None,
         sample_weight: Any = None,
+        density_ratio: DensityRatio | None = None,
     ) -> Self:
         """Minimise the weighted Brier score; arguments as `WeightedTemperature.fit`."""
         data = self._begin_fit(logits, labels, None, sample_domain, sample_weight)
-        weights = weigh_rows(self, data, features, target_features, reference_features)
+        weights = weigh_rows(
+            self, data, features, target_features, reference_features, density_ratio
+        )
         spread = float(np.average(data.rows.drop, weights=weights))
         self.temperature_, self.brier_, status = minimise_brier(
             data.rows.logits, data.labels, weights, spread

@@ -24,6 +24,7 @@ from coolhead.numerics.inputs import check_logits
 from coolhead.numerics.slopes import temperature_slopes
 from coolhead.numerics.softmax import confidence
 from coolhead.numerics.temperature import BOUND, Status
+from coolhead.shift.ratio import DensityRatio
 
 PUBLISHED_START = (2.0, 0.5)
 
@@ -80,6 +81,7 @@ class TransCal(TemperatureCalibrator):
         reference_features: Any = None,
         sample_domain: Any = None,
         sample_weight: Any = None,
+        density_ratio: DensityRatio | None = None,
     ) -> Self:
         """Match confidence and estimated accuracy on the target.
 
@@ -88,7 +90,9 @@ class TransCal(TemperatureCalibrator):
         """
         data = self._begin_fit(logits, labels, None, sample_domain, sample_weight)
         target_logits = self._check_target_logits(target_logits)
-        weights = weigh_rows(self, data, features, target_features, reference_features)
+        weights = weigh_rows(
+            self, data, features, target_features, reference_features, density_ratio
+        )
         if len(target_logits) != len(target_features):
             raise ValueError(
                 f"target_logits has {len(target_logits)} rows, target_features "

@@ -14,6 +14,7 @@ from coolhead.calibrators.quality import judge_temperatures, status_beyond
 from coolhead.calibrators.target import count_effective, importance_weights
 from coolhead.calibrators.temperature import set_level
 from coolhead.numerics.temperature import Solution, Status
+from coolhead.shift.ratio import DensityRatio
 from coolhead.shift.weights import domain_sample_sizes
 
 
@@ -64,6 +65,7 @@ class WeightedTemperature(TemperatureCalibrator):
         reference_features: Any = None,
         sample_domain: Any = None,
         sample_weight: Any = None,
+        density_ratio: DensityRatio | None = None,
     ) -> Self:
         """Minimise the weighted negative log-likelihood.
 
@@ -74,9 +76,13 @@ class WeightedTemperature(TemperatureCalibrator):
         target_logits : never read; taken so that all transfer methods share a call.
         reference_features : (r, d) of source training rows, optional.
         sample_domain, sample_weight : (n,), optional.
+        density_ratio : at exactly these rows, to share one estimate between methods;
+            `target_features` and `reference_features` are then not read again.
         """
         data = self._begin_fit(logits, labels, None, sample_domain, sample_weight)
-        weights = weigh_rows(self, data, features, target_features, reference_features)
+        weights = weigh_rows(
+            self, data, features, target_features, reference_features, density_ratio
+        )
         solution = set_level(data, weights)
         self.temperature_ = float(solution.temperature[0])
         remember_quality(self, data, self.temperature_, str(solution.status[0]))
@@ -135,13 +141,16 @@ class WeightedClusterTemperature(TemperatureCalibrator):
         reference_features: Any = None,
         sample_domain: Any = None,
         sample_weight: Any = None,
+        density_ratio: DensityRatio | None = None,
     ) -> Self:
         """Cluster the labelled rows and fit each cluster with weights.
 
         The arguments are those of `WeightedTemperature.fit`.
         """
         data = self._begin_fit(logits, labels, features, sample_domain, sample_weight)
-        weights = weigh_rows(self, data, features, target_features, reference_features)
+        weights = weigh_rows(
+            self, data, features, target_features, reference_features, density_ratio
+        )
         partition = partition_features(
             data.features,
             self.n_clusters,
@@ -170,6 +179,7 @@ def weigh_rows(
     features: Any,
     target_features: Any,
     reference_features: Any,
+    ratio: DensityRatio | None,
 ) -> np.ndarray:
     """Weights (n,) of the labelled rows; what was found is kept on the calibrator."""
     if not 0 <= calibrator.min_domain_share <= 1:
@@ -178,16 +188,22 @@ def weigh_rows(
             "[0, 1]"
         )
     name = type(calibrator).__name__
-    ratio = importance_weights(
-        name,
-        features,
-        len(data.labels),
-        target_features,
-        reference_features,
-        estimator=calibrator.estimator,
-        max_weight=calibrator.max_weight,
-        random_state=calibrator.random_state,
-    )
+    if ratio is None:
+        ratio = importance_weights(
+            name,
+            features,
+            len(data.labels),
+            target_features,
+            reference_features,
+            estimator=calibrator.estimator,
+            max_weight=calibrator.max_weight,
+            random_state=calibrator.random_state,
+        )
+    elif len(ratio.weights) != len(data.labels):
+        raise ValueError(
+            f"density_ratio has {len(ratio.weights)} weights; wanted one for each of "
+            f"the {len(data.labels)} rows of logits"
+        )
     weights = ratio.weights if data.weights is None else ratio.weights * data.weights
     calibrator.density_ratio_ = ratio
     calibrator.domain_shares_, calibrator.kept_domains_ = {}, None

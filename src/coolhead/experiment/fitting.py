@@ -19,6 +19,7 @@ from coolhead.calibrators.partition import Partition
 from coolhead.experiment.methods import Method, Role
 from coolhead.experiment.partitions import find_partition
 from coolhead.experiment.splits import Split
+from coolhead.shift import DensityRatio, density_ratio
 
 
 class Rows(NamedTuple):
@@ -66,6 +67,7 @@ class SplitRows:
         self._given_reference = reference_features
         self._small_rows: dict[frozenset[str], Rows] = {}
         self._partitions: dict[tuple[frozenset[str], int], Partition] = {}
+        self._ratios: dict[tuple, DensityRatio] = {}
 
     def labelled(self, roles: tuple[Role, ...]) -> Rows:
         """The Small rows of some roles together."""
@@ -89,6 +91,25 @@ class SplitRows:
             kept = len(found.clusters.centers)
             warnings.warn(f"{n_clusters} clusters asked, {kept} found", stacklevel=2)
         return found
+
+    def ratio(self, method: Method, calibrator: Any) -> DensityRatio:
+        """Importance weights of a method's rows: one estimate for all who ask alike."""
+        settings = {
+            "estimator": calibrator.estimator,
+            "max_weight": calibrator.max_weight,
+            "random_state": calibrator.random_state,
+        }
+        reference = self.reference_features if method.sees_training_data else None
+        size = method.unlabelled_target
+        key = self._domains(method.rows), size, reference is None, *settings.values()
+        if key not in self._ratios:
+            self._ratios[key] = density_ratio(
+                self.labelled(method.rows).features,
+                self.unlabelled_target(size)[0],
+                reference_features=reference,
+                **settings,
+            )
+        return self._ratios[key]
 
     @cached_property
     def evaluated(self) -> Rows:
@@ -145,13 +166,13 @@ def fit_method(method: Method, data: SplitRows, *, n_clusters: int) -> Any:
         return None
     rows = data.labelled(method.rows)
     wanted = inspect.signature(calibrator.fit).parameters
-    offers = _offers(method, data, rows, n_clusters)
+    offers = _offers(method, calibrator, data, rows, n_clusters)
     given = {name: offer() for name, offer in offers.items() if name in wanted}
     return calibrator.fit(rows.logits, rows.labels, **given)
 
 
 def _offers(
-    method: Method, data: SplitRows, rows: Rows, n_clusters: int
+    method: Method, calibrator: Any, data: SplitRows, rows: Rows, n_clusters: int
 ) -> dict[str, Callable[[], Any]]:
     """What a ``fit`` may name beside logits and labels, each made only if named."""
     offers: dict[str, Callable[[], Any]] = {
@@ -159,6 +180,7 @@ def _offers(
         "sample_domain": lambda: rows.domains,
         "target_features": lambda: data.unlabelled_target(method.unlabelled_target)[0],
         "target_logits": lambda: data.unlabelled_target(method.unlabelled_target)[1],
+        "density_ratio": lambda: data.ratio(method, calibrator),
     }
     if method.sees_training_data:
         offers["reference_features"] = lambda: data.reference_features
