@@ -18,6 +18,7 @@ import time
 import warnings
 import zipfile
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -139,10 +140,9 @@ def outcome(path: Path) -> str:
     return "accepted"
 
 
-def fuzz(inputs: int, seed: int, keep: Path, kinds: str | None) -> Counter[str]:
+def fuzz(inputs: int, seed: int, keep: Path, kinds: str | None) -> Iterator[str]:
     """Damage and read `inputs` files; findings stay in the folder `keep`."""
     rng = np.random.default_rng(seed)
-    found: Counter[str] = Counter()
     with TemporaryDirectory() as name:
         folder = Path(name)
         whole = seeds(folder)
@@ -157,25 +157,30 @@ def fuzz(inputs: int, seed: int, keep: Path, kinds: str | None) -> Counter[str]:
             path = keep / f"{seed}-{number}-{kind}"
             path.write_bytes(data)
             result = outcome(path)
-            found[f"{kind}: {result}"] += 1
             if result in ("accepted", "refused"):
                 path.unlink()
-    return found
+            yield f"{kind}: {result}"
 
 
-def fuzz_apart(inputs: int, seed: int, keep: Path, kinds: str | None) -> dict[str, int]:
-    """The same in a process of its own, which a finding may end."""
+def fuzz_apart(inputs: int, seed: int, keep: Path, kinds: str | None) -> Counter[str]:
+    """The same in a process of its own, which a finding may end.
+
+    Each input is a line as soon as it is read: those before the end are counted, and
+    the one that ended the process is the next.
+    """
     words = [sys.executable, __file__, str(inputs), "--seed", str(seed), "--here"]
     words += ["--keep", str(keep)] + (["--kinds", kinds] if kinds else [])
     quiet = os.environ | {"RUST_BACKTRACE": "0"}
     done = subprocess.run(words, capture_output=True, text=True, env=quiet, check=False)
-    if done.returncode == 0:
-        return json.loads(done.stdout)
-    last = max(keep.glob(f"{seed}-*"), key=os.path.getmtime)
-    lines = [line for line in done.stderr.splitlines() if "failed" in line] or [""]
-    number, kind = last.name.split("-")[1:3]
-    ended = f"{kind}: process ended, code {done.returncode}: {lines[-1][:60]}"
-    return {ended: 1, "inputs of ended processes": int(number)}
+    found = Counter(json.loads(line) for line in done.stdout.splitlines())
+    if done.returncode:
+        last = next(keep.glob(f"{seed}-{found.total()}-*"), None)
+        if last is None:
+            sys.exit(f"no input ended this process:\n{done.stderr}")
+        lines = [line for line in done.stderr.splitlines() if "failed" in line] or [""]
+        kind = last.name.split("-")[2]
+        found[f"{kind}: process ended, code {done.returncode}: {lines[-1][:60]}"] += 1
+    return found
 
 
 def main() -> None:
@@ -188,7 +193,8 @@ def main() -> None:
     wanted = parser.parse_args()
     wanted.keep.mkdir(exist_ok=True)
     if wanted.here:
-        print(json.dumps(fuzz(wanted.inputs, wanted.seed, wanted.keep, wanted.kinds)))
+        for line in fuzz(wanted.inputs, wanted.seed, wanted.keep, wanted.kinds):
+            print(json.dumps(line), flush=True)
         return
     found: Counter[str] = Counter()
     start = time.perf_counter()

@@ -4,6 +4,7 @@ import io
 import struct
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from coolhead.calibrators.temperature import TemperatureScaling
 from coolhead.persist import load_calibrator, save_calibrator
 from coolhead.predictions import load_predictions, open_predictions, stream_blocks
+from coolhead.predictions.parquet_pages import check_pages
 
 QUIET = settings(
     max_examples=60,
@@ -79,6 +81,63 @@ def test_a_column_whose_name_is_many_lines(tmp_path):
     with pytest.raises(ValueError, match="columns found") as failure:
         open_predictions(path)
     assert "\n" not in str(failure.value)
+
+
+@pytest.mark.parametrize(
+    ("found", "forged", "reason"),
+    [
+        # Of the first data page, number of values: 9 made -8, which ended the process.
+        (b"\x2c\x15\x12", b"\x2c\x15\x0f", "byte 4 claims -8 values; wanted 0 to 9"),
+        (b"\x2c\x15\x12", b"\x2c\x15\x7e", "byte 4 claims 63 values; wanted 0 to 9"),
+        (
+            b"\x2c\x15\x12",
+            b"\x2c\x15\x10",
+            "1 values of a column are in none of its pages",
+        ),
+        # Of the dictionary of labels: more values than its 24 bytes can hold.
+        (b"\x4c\x15\x06", b"\x4c\x15\x7e", "claims 63 values; wanted 0 to 24"),
+        # Of the first page, bytes once unpacked and bytes in the file.
+        (b"\x00\x15\x54", b"\x00\x15\x53", "byte 4 claims -42 bytes unpacked"),
+        (b"\x54\x15\x54", b"\x54\x15\x7e", "byte 4 claims 63 bytes; wanted 0 to 42"),
+        (b"\x54\x15\x54", b"\x54\x25\x54", "byte 4 claims None bytes"),
+    ],
+)
+def test_pages_that_claim_more_than_they_hold(run, tmp_path, found, forged, reason):
+    path, out = tmp_path / "x.parquet", tmp_path / "c.skops"
+    numbers = np.arange(9, dtype=np.float32)
+    columns = {"logit_0": numbers, "logit_1": numbers[::-1], "label": [0, 1, 2] * 3}
+    pl.DataFrame(columns).write_parquet(path, compression="uncompressed")
+    content = path.read_bytes()
+    assert found in content
+    path.write_bytes(content.replace(found, forged, 1))
+    code, _, message = run("fit", path, "--method", "set-level", "--out", out)
+    assert code == 1
+    assert message.count("\n") == 1
+    assert f"{path} cannot be read: " in message
+    assert reason in message
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("writer", ["polars", "arrow 1.0", "arrow 2.0"])
+def test_whole_files_of_many_pages_pass(tmp_path, writer):
+    rng = np.random.default_rng(0)
+    path, n = tmp_path / "x.parquet", 3000
+    columns = {"number": rng.normal(size=n), "same": np.zeros(n), "truth": [True] * n}
+    table = pl.DataFrame(columns).with_columns(
+        gaps=pl.when(pl.col("number") > 0).then("number"),
+        nothing=pl.lit(None, pl.Float32),
+        arrays=pl.Series(rng.normal(size=(n, 3))),
+        lists=pl.Series([[1.0] * (i % 4) for i in range(n)]),
+        text=pl.Series([str(i % 7) * (i % 3) for i in range(n)]),
+    )
+    if writer == "polars":
+        table.write_parquet(path, row_group_size=1000, data_page_size=800)
+    else:
+        parquet = pytest.importorskip("pyarrow.parquet")
+        sizes = {"row_group_size": 1000, "data_page_size": 800, "write_batch_size": 50}
+        version = {"data_page_version": writer.split()[1], "write_page_checksum": True}
+        parquet.write_table(table.to_arrow(), path, **sizes, **version)
+    check_pages(path)
 
 
 @QUIET

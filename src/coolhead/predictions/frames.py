@@ -15,6 +15,7 @@ import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
 from coolhead.predictions.opened import Columns, OpenedFile, refuse_damaged
+from coolhead.predictions.parquet_pages import check_pages
 
 # The parser of Arrow files panics on some forged ones.
 UNREADABLE = (PolarsError, PanicException)
@@ -72,7 +73,9 @@ def open_frame(path: Path, kind: str) -> OpenedFile:
 def _scan(path: Path, kind: str) -> tuple[pl.LazyFrame, pl.Schema]:
     if kind == "parquet":
         frame = pl.scan_parquet(path, glob=False)
-        return frame, frame.collect_schema()
+        schema = frame.collect_schema()
+        check_pages(path)
+        return frame, schema
     if kind == "arrow":
         frame = pl.scan_ipc(path, glob=False)
         return frame, frame.collect_schema()
