@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
 
 from coolhead.calibrators.base import FitData
 from coolhead.calibrators.domains import (
@@ -120,13 +121,14 @@ def thin_domains(codes: np.ndarray) -> np.ndarray:
 
 
 def prefer(default: int, losses: np.ndarray) -> int:
-    """The row of smallest mean loss, if better than `default` by a standard error.
+    """The row of smallest mean loss, if clearly better than `default`.
 
-    losses : (candidates, domains); differences are paired by domain.
+    losses : (candidates, domains); differences are paired by domain. Clearly means at
+        the 5 % level of a t test: with two domains, standard errors are worth little.
     """
     best = int(np.argmin(losses.mean(axis=1)))
     gain = losses[default] - losses[best]
     if len(gain) < 2:
         return default
     error = gain.std(ddof=1) / np.sqrt(len(gain))
-    return best if gain.mean() > error else default
+    return best if gain.mean() > stdtrit(len(gain) - 1, 0.95) * error else default

@@ -52,7 +52,8 @@ class SelectByDomain(TemperatureCalibrator):
 
     Parameters
     ----------
-    candidates : calibrators from the simplest to the richest. The classifier as it is
+    candidates : calibrators from the simplest to the richest. Rows of the source reach
+        those whose `fit` names `source_domain`, no others. The classifier as it is
         and, where `source_domain` is given, source-only scaling are put before them.
     metric : "nll", "brier", "top_label_brier", "ece", or a function
         (labels, probabilities) -> float where smaller is better.
@@ -79,7 +80,7 @@ class SelectByDomain(TemperatureCalibrator):
         metric: str | Callable[[np.ndarray, np.ndarray], float] = "nll",
         combine: str = "pick",
         prior: Sequence[float] | None = None,
-        caution: float = 1.0,
+        caution: float = 0.5,
     ):
         self.candidates = candidates
         self.metric = metric
@@ -105,8 +106,8 @@ class SelectByDomain(TemperatureCalibrator):
     ) -> Self:
         """Fit every candidate on all but one domain, score it there, then on all rows.
 
-        source_domain : name or names in `sample_domain` of held-out source rows, which
-            are fitted on and never left out.
+        source_domain : name or names in `sample_domain` of held-out source rows: never
+            left out, and fitted on by the candidates that name it.
         reference_features : handed to the candidates whose `fit` names it.
         """
         if self.combine not in ("pick", "stack"):
@@ -218,11 +219,19 @@ def fit_on(
     mask: np.ndarray | None,
     reference: Any,
 ) -> TemperatureCalibrator:
-    """A copy of `candidate`, fitted on some rows with what its `fit` names."""
+    """A copy of `candidate`, fitted on some rows with what its `fit` names.
+
+    Rows of the source reach only source-only scaling and candidates that can tell
+    them from the others: the target will not be the source.
+    """
+    copy = fresh(candidate)
+    wanted = inspect.signature(copy.fit).parameters
     if mask is None:
         mask = np.ones(len(data.labels), bool)
     if isinstance(candidate, SourceTemperature):
         mask = mask & domains.source_rows
+    elif "source_domain" not in wanted and not domains.is_source.all():
+        mask = mask & ~domains.source_rows
     offers: dict[str, Any] = {
         "features": data.features,
         "sample_domain": domains.names[domains.codes],
@@ -233,8 +242,6 @@ def fit_on(
         offers["source_domain"] = domains.names[domains.is_source].tolist()
     if reference is not None:
         offers["reference_features"] = reference
-    copy = fresh(candidate)
-    wanted = inspect.signature(copy.fit).parameters
     given = {name: value for name, value in offers.items() if name in wanted}
     return copy.fit(data.rows.logits[mask], data.labels[mask], **given)
 

@@ -25,10 +25,15 @@ from coolhead.numerics.inputs import check_features
 
 RIDGE = 8.0
 RIDGE_GRID = (2.0, 8.0, 32.0, 128.0)
+# Stiffness of the source's own offset, as `describe` gives it for the descriptors.
+SOURCE_STIFFNESS = 3.0
 
 
 class ShiftAwareTemperature(TemperatureCalibrator):
     """log T(x) = c + w · (shift descriptors of x), fitted directly on the loss.
+
+    Held-out rows of the source have an offset of their own, which no other row gets:
+    the classifier may be surer at home in ways that no descriptor shows.
 
     Parameters
     ----------
@@ -42,6 +47,7 @@ class ShiftAwareTemperature(TemperatureCalibrator):
     Attributes
     ----------
     coef_, intercept_ : (p,) and float, over the standardised descriptors.
+    source_offset_ : float, log T of the source's rows beyond what descriptors say.
     standard_ : centre, scale and clamping range of the descriptors.
     home_ : what is remembered of the reference features.
     bounds_ : lowest and highest log T that the domains support.
@@ -93,12 +99,14 @@ class ShiftAwareTemperature(TemperatureCalibrator):
         share = domains.share(data.weights)
         columns, stiffness = self._describe(data.rows.logits, data.features)
         self.standard_ = standardise(columns, share)
-        design = self.standard_.design(columns)
-        stiffness = np.concatenate([[1e-4], stiffness])
+        # The last column is zero for a source that is absent: its slope stays zero.
+        design = np.column_stack([self.standard_.design(columns), domains.source_rows])
+        stiffness = np.concatenate([[1e-4], stiffness, [SOURCE_STIFFNESS]])
         self.ridge_ = self._choose_ridge(data, domains, design, share, stiffness)
         level = find_level(data, domains.codes, share)
         weights = fit_weights(data, None, design, share, stiffness * self.ridge_, level)
-        self.intercept_, self.coef_ = float(weights[0]), weights[1:]
+        self.intercept_, self.coef_ = float(weights[0]), weights[1:-1]
+        self.source_offset_ = float(weights[-1])
         self.bounds_ = level.lowest, level.highest
         self.temperature_ = float(np.exp(level.log_temperature))
         self.status_ = "; ".join([level.status, *notes])
