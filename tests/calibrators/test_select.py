@@ -111,6 +111,27 @@ def test_source_only_is_fitted_on_source_rows_only():
     assert chosen.candidates_[1].temperature_ == pytest.approx(4.0, rel=0.15)
 
 
+def test_source_rows_reach_only_who_can_tell_them_apart():
+    logits, labels, _, domains = shifted_domains(n=400)
+    seen = {}
+
+    class Blind(TemperatureScaling):
+        def fit(self, logits, labels, *, sample_domain=None, sample_weight=None):
+            seen["blind"] = set(sample_domain)
+            return super().fit(logits, labels)
+
+    class Knowing(TemperatureScaling):
+        def fit(self, logits, labels, *, sample_domain=None, source_domain=None):
+            seen["knowing"] = set(sample_domain)
+            return super().fit(logits, labels)
+
+    names = sorted(set(domains))
+    SelectByDomain([Blind(), Knowing()]).fit(
+        logits, labels, sample_domain=domains, source_domain=names[0]
+    )
+    assert seen == {"blind": set(names[1:]), "knowing": set(names)}
+
+
 def test_one_domain_can_not_choose_and_says_so():
     logits, labels, _ = same_everywhere()
     chosen = SelectByDomain([TemperatureScaling(), WrongTemperature()]).fit(

@@ -195,11 +195,41 @@ def test_own_descriptor_counts_and_wrong_ones_are_named():
         fitted(ridge=-1)
 
 
+def test_a_source_unlike_all_else_does_not_pull_the_others():
+    """Same features and logits everywhere, but the source's labels fit T = 1."""
+    rng = np.random.default_rng(0)
+    n, k = 600, 5
+    truth = 2.0 * rng.normal(size=(3 * n, k))
+    labels = (truth + rng.gumbel(size=truth.shape)).argmax(axis=1)
+    features = rng.normal(size=(3 * n, 8))
+    domains = np.repeat(["home", "one", "two"], n)
+    # Elsewhere the labels follow logits a third as large: T = 3 is right there.
+    away = (truth / 3 + rng.gumbel(size=truth.shape)).argmax(axis=1)
+    labels = np.where(domains == "home", labels, away)
+    method = ShiftAwareTemperature().fit(
+        truth,
+        labels,
+        features=features,
+        sample_domain=domains,
+        source_domain="home",
+        reference_features=rng.normal(size=(300, 8)),
+    )
+    elsewhere = domains != "home"
+    alone = TemperatureScaling().fit(truth[elsewhere], labels[elsewhere])
+    found = method.temperature(truth[elsewhere], features[elsewhere])
+    assert method.temperature_ < 0.8 * alone.temperature_
+    assert np.exp(np.log(found).mean()) > 0.85 * alone.temperature_
+    assert method.source_offset_ < -0.7
+
+
 def test_ridge_moves_only_on_consistent_evidence():
     losses = np.array([[1.0, 1.0, 1.0], [0.9, 0.9, 0.91], [0.5, 1.3, 0.7]])
     assert prefer(0, losses[:2]) == 1
     assert prefer(0, losses[[0, 2]]) == 0
     assert prefer(0, losses[:, :1]) == 0
+    # Two domains that agree by chance are not enough; a clear gain in both is.
+    assert prefer(0, np.array([[1.0, 1.0], [0.9, 0.95]])) == 0
+    assert prefer(0, np.array([[1.0, 1.0], [0.9, 0.91]])) == 1
 
 
 def test_thinning_keeps_small_domains_whole():
