@@ -16,13 +16,14 @@ from coolhead.metrics import (
     sigma_counts,
 )
 
-splits = st.lists(st.floats(0, 0.5), min_size=1, max_size=12)
+value = st.floats(0, 0.5)
+splits = st.lists(st.tuples(value, value), min_size=1, max_size=12)
 
 
-@given(splits, splits, st.floats(0, 1))
+@given(splits, st.floats(0, 1))
 @settings(deadline=None)
-def test_ratio_is_linear_between_source_and_target(source, target, share):
-    source, target = np.array(source) + 0.6, np.array(target)
+def test_ratio_is_linear_between_source_and_target(pairs, share):
+    source, target = np.array(pairs).T + [[0.6], [0.0]]
     mixed = (1 - share) * source.mean() + share * target.mean()
     ratio = improvement_ratio(mixed, source, target)
     assert ratio == pytest.approx(share, abs=1e-9)
@@ -44,6 +45,12 @@ def test_an_undefined_ratio_is_nan_with_a_reason(source, target):
 def test_ratio_refuses_nan():
     with pytest.raises(ValueError, match="source_ece holds nan in row 0"):
         improvement_ratio(0.1, np.nan, 0.1)
+
+
+def test_ratio_refuses_other_splits():
+    found = "ece has 2, source_ece has 1, target_ece has 3 values"
+    with pytest.raises(ValueError, match=found):
+        improvement_ratio([0.1, 0.2], 0.3, [0.1, 0.1, 0.1])
 
 
 def test_pooled_sigma_is_the_deviation_of_all_draws_together():

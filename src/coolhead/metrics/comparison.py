@@ -51,15 +51,13 @@ def improvement_ratio(ece: Any, source_ece: Any, target_ece: Any) -> float:
     1 when as good as the oracle, 0 when no better than source-only. NaN with a
     RuntimeWarning where source-only is not worse than target-only.
     """
-    means = [
-        check_rows(np.atleast_1d(values), name).mean()
-        for values, name in (
-            (ece, "ece"),
-            (source_ece, "source_ece"),
-            (target_ece, "target_ece"),
-        )
-    ]
-    own, source, target = means
+    given = {"ece": ece, "source_ece": source_ece, "target_ece": target_ece}
+    rows = {name: check_rows(np.atleast_1d(v), name) for name, v in given.items()}
+    sizes = {name: len(values) for name, values in rows.items()}
+    if len(set(sizes.values()) - {1}) > 1:
+        found = ", ".join(f"{name} has {size}" for name, size in sizes.items())
+        raise ValueError(f"{found} values; wanted the same splits in all three")
+    own, source, target = (values.mean() for values in rows.values())
     if source <= target:
         warnings.warn(
             f"improvement ratio undefined: source_ece {source:.4g} is not above "
