@@ -23,7 +23,8 @@ splits = st.lists(st.tuples(value, value), min_size=1, max_size=12)
 @given(splits, st.floats(0, 1))
 @settings(deadline=None)
 def test_ratio_is_linear_between_source_and_target(pairs, share):
-    source, target = np.array(pairs).T + [[0.6], [0.0]]
+    source, target = np.array(pairs).T
+    source = source + 0.6
     mixed = (1 - share) * source.mean() + share * target.mean()
     ratio = improvement_ratio(mixed, source, target)
     assert ratio == pytest.approx(share, abs=1e-9)
