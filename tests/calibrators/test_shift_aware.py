@@ -198,7 +198,7 @@ def test_own_descriptor_counts_and_wrong_ones_are_named():
 def test_a_source_unlike_all_else_does_not_pull_the_others():
     """Same features and logits everywhere, but the source's labels fit T = 1."""
     rng = np.random.default_rng(0)
-    n, k = 600, 5
+    n, k = 3000, 5
     truth = 2.0 * rng.normal(size=(3 * n, k))
     labels = (truth + rng.gumbel(size=truth.shape)).argmax(axis=1)
     features = rng.normal(size=(3 * n, 8))

@@ -25,8 +25,8 @@ from coolhead.numerics.inputs import check_features
 
 RIDGE = 8.0
 RIDGE_GRID = (2.0, 8.0, 32.0, 128.0)
-# Stiffness of the source's own offset, as `describe` gives it for the descriptors.
-SOURCE_STIFFNESS = 3.0
+# Stiffness of the source's own offset, in the units of `describe`.
+SOURCE_STIFFNESS = 10.0
 
 
 class ShiftAwareTemperature(TemperatureCalibrator):
