@@ -1,4 +1,4 @@
-"""Fit time and peak memory of every method on one large calibration set.
+"""Time of fit and prediction and peak memory of every method on one large set.
 
     python benchmarks/fit_speed.py [--rows 10000] [--classes 345] [--columns 512]
 
@@ -15,7 +15,16 @@ import warnings
 from pathlib import Path
 
 import numpy as np
-from compared_methods import METHODS, fit_with
+from compared_methods import METHODS, Method, fit_with
+
+from coolhead.calibrators.auto import AutoCalibrator
+from coolhead.calibrators.shift_aware import ShiftAwareTemperature
+
+# These also get six domains, one of them the source, and training features.
+BEYOND = {
+    "shift-aware": Method(ShiftAwareTemperature),
+    "auto": Method(AutoCalibrator),
+}
 
 
 def simulate(n_rows: int, n_classes: int, n_columns: int, step: float, seed: int):
@@ -35,8 +44,10 @@ def resident(field: str) -> int:
     return 1024 * int(line.split()[1])
 
 
-def measure(method, logits, labels, known) -> tuple[float, float, float, str]:
-    """Processor seconds, wall seconds, peak growth in multiples of the data, status."""
+def measure(method, logits, labels, known) -> tuple[float, float, float, float, str]:
+    """Processor and wall seconds, peak growth in multiples of the data; processor
+    seconds of a prediction of the same rows; status.
+    """
     calibrator = method.make()
     names = inspect.signature(calibrator.fit).parameters
     given = [value for name, value in known.items() if name in names]
@@ -48,7 +59,10 @@ def measure(method, logits, labels, known) -> tuple[float, float, float, str]:
     fit_with(calibrator, logits, labels, **known)
     seconds, wall = time.process_time() - start, time.perf_counter() - clock
     growth = max(0, resident("VmHWM") - before) / data
-    return seconds, wall, growth, str(np.ravel(calibrator.status_)[0])
+    start = time.process_time()
+    calibrator.predict_proba(logits, known["features"])
+    predict = time.process_time() - start
+    return seconds, wall, growth, predict, str(np.ravel(calibrator.status_)[0])
 
 
 def run(n_rows: int, n_classes: int, n_columns: int, only: list[str]) -> None:
@@ -61,16 +75,23 @@ def run(n_rows: int, n_classes: int, n_columns: int, only: list[str]) -> None:
         "target_features": target_features,
         "target_logits": target_logits,
     }
-    print("| method | CPU s | wall s | peak memory / data | status |")
-    print("|---|---|---|---|---|")
-    for name, method in METHODS.items():
+    beyond = known | {
+        "sample_domain": np.arange(n_rows) % 6,
+        "source_domain": 0,
+        "reference_features": target_features,
+    }
+    heads = ("method", "CPU s", "wall s", "peak memory / data", "predict CPU s")
+    print("| " + " | ".join(heads) + " | status |")
+    print("|" + "---|" * (len(heads) + 1))
+    for name, method in (METHODS | BEYOND).items():
         if only and name not in only:
             continue
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            seconds, wall, growth, status = measure(method, logits, labels, known)
-        row = f"| {name} | {seconds:.2f} | {wall:.2f} | {growth:.2f} | {status} |"
-        print(row, flush=True)
+            arrays = beyond if name in BEYOND else known
+            *numbers, status = measure(method, logits, labels, arrays)
+        cells = " | ".join(f"{number:.2f}" for number in numbers)
+        print(f"| {name} | {cells} | {status} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -132,6 +132,16 @@ def test_source_rows_reach_only_who_can_tell_them_apart():
     assert seen == {"blind": set(names[1:]), "knowing": set(names)}
 
 
+def test_a_handful_of_rows_away_from_home_does_not_decide_alone():
+    logits, labels = logits_and_labels(305, 5, scale=3.0)
+    labels[300:] = logits[300:].argmax(axis=1)
+    domains = np.repeat(["home", "away"], [300, 5])
+    chosen = SelectByDomain([TemperatureScaling()]).fit(
+        logits, labels, sample_domain=domains, source_domain="home"
+    )
+    assert chosen.candidates_[-1].temperature_ > 1
+
+
 def test_one_domain_can_not_choose_and_says_so():
     logits, labels, _ = same_everywhere()
     chosen = SelectByDomain([TemperatureScaling(), WrongTemperature()]).fit(

@@ -222,6 +222,16 @@ def test_a_source_unlike_all_else_does_not_pull_the_others():
     assert method.source_offset_ < -0.7
 
 
+@pytest.mark.parametrize("ridge", [0.0, 8.0])
+def test_all_rows_of_the_source_have_no_offset(ridge):
+    logits, labels, features, domains, _ = drifting_world([0.0], n=60)
+    given = {"features": features, "sample_domain": domains}
+    method = ShiftAwareTemperature(ridge=ridge)
+    method.fit(logits, labels, **given, source_domain="place 0")
+    assert method.source_offset_ == 0
+    assert method.intercept_ != 0
+
+
 def test_ridge_moves_only_on_consistent_evidence():
     losses = np.array([[1.0, 1.0, 1.0], [0.9, 0.9, 0.91], [0.5, 1.3, 0.7]])
     assert prefer(0, losses[:2]) == 1

@@ -1,5 +1,7 @@
 """A cell: its scores are what the public functions give, one by one."""
 
+import warnings
+
 import numpy as np
 import pytest
 from small_world import DOMAINS, make_archive
@@ -13,6 +15,7 @@ from coolhead.experiment.partitions import find_partition
 from coolhead.experiment.predictions import predict
 from coolhead.experiment.protocol import Evaluation, Methods
 from coolhead.experiment.splits import Split
+from coolhead.shift import density_ratio
 
 SPLIT = Split((DOMAINS[0],), (DOMAINS[1], DOMAINS[2]), (DOMAINS[3],))
 EVALUATION = Evaluation(size=80, draws=30, bootstrap=60)
@@ -171,6 +174,23 @@ def test_a_shared_density_ratio_gives_what_a_method_finds_alone(archive, small):
         )
         assert shared.temperature_ == alone.temperature_
     assert len(data._ratios) == 3
+
+
+@pytest.mark.filterwarnings("ignore:.*effective samples:UserWarning")
+def test_what_speaks_against_a_shared_ratio_is_told_to_every_method(
+    archive, small, monkeypatch
+):
+    from coolhead.experiment import fitting
+
+    def doubtful(*rows, **settings):
+        warnings.warn("doubtful ratio", stacklevel=2)
+        return density_ratio(*rows, **settings)
+
+    monkeypatch.setattr(fitting, "density_ratio", doubtful)
+    data = SplitRows(archive, small, SPLIT)
+    for name in ("wts", "cpcs"):
+        with pytest.warns(UserWarning, match="doubtful ratio"):
+            fit_method(METHODS[name], data, n_clusters=3)
 
 
 def test_kept_clusters_are_those_computed(archive, tmp_path):

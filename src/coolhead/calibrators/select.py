@@ -8,6 +8,7 @@ import numpy as np
 
 from coolhead.calibrators.base import FitData, TemperatureCalibrator, fresh
 from coolhead.calibrators.domains import (
+    SMALLEST_DOMAIN,
     Domains,
     Fold,
     drop_weightless,
@@ -222,7 +223,8 @@ def fit_on(
     """A copy of `candidate`, fitted on some rows with what its `fit` names.
 
     Rows of the source reach only source-only scaling and candidates that can tell
-    them from the others: the target will not be the source.
+    them from the others, as the target will not be the source; unless the others are
+    too few to fit anything.
     """
     copy = fresh(candidate)
     wanted = inspect.signature(copy.fit).parameters
@@ -230,8 +232,9 @@ def fit_on(
         mask = np.ones(len(data.labels), bool)
     if isinstance(candidate, SourceTemperature):
         mask = mask & domains.source_rows
-    elif "source_domain" not in wanted and not domains.is_source.all():
-        mask = mask & ~domains.source_rows
+    elif "source_domain" not in wanted:
+        away = mask & ~domains.source_rows
+        mask = away if away.sum() >= SMALLEST_DOMAIN else mask
     offers: dict[str, Any] = {
         "features": data.features,
         "sample_domain": domains.names[domains.codes],

@@ -99,8 +99,9 @@ class ShiftAwareTemperature(TemperatureCalibrator):
         share = domains.share(data.weights)
         columns, stiffness = self._describe(data.rows.logits, data.features)
         self.standard_ = standardise(columns, share)
-        # The last column is zero for a source that is absent: its slope stays zero.
-        design = np.column_stack([self.standard_.design(columns), domains.source_rows])
+        # The offset is no one's where all rows, or none, are of the source.
+        at_home = domains.source_rows & ~domains.is_source.all()
+        design = np.column_stack([self.standard_.design(columns), at_home])
         stiffness = np.concatenate([[1e-4], stiffness, [SOURCE_STIFFNESS]])
         self.ridge_ = self._choose_ridge(data, domains, design, share, stiffness)
         level = find_level(data, domains.codes, share)

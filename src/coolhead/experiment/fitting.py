@@ -1,8 +1,8 @@
 """Who sees what: the rows of a split by role, and the fit of one method on them.
 
 This file is the only door between data and methods. Labels leave it only for the
-Small rows of the roles a method names; unlabelled target arrays only for a method
-whose ``fit`` has an argument of that name.
+Small rows of the roles a method names; unlabelled target arrays, and the density ratio
+made of them, only for a method whose ``fit`` has an argument of that name.
 """
 
 import inspect
@@ -67,7 +67,7 @@ class SplitRows:
         self._given_reference = reference_features
         self._small_rows: dict[frozenset[str], Rows] = {}
         self._partitions: dict[tuple[frozenset[str], int], Partition] = {}
-        self._ratios: dict[tuple, DensityRatio] = {}
+        self._ratios: dict[tuple, tuple[DensityRatio, list]] = {}
 
     def labelled(self, roles: tuple[Role, ...]) -> Rows:
         """The Small rows of some roles together."""
@@ -103,13 +103,20 @@ class SplitRows:
         size = method.unlabelled_target
         key = self._domains(method.rows), size, reference is None, *settings.values()
         if key not in self._ratios:
-            self._ratios[key] = density_ratio(
-                self.labelled(method.rows).features,
-                self.unlabelled_target(size)[0],
-                reference_features=reference,
-                **settings,
-            )
-        return self._ratios[key]
+            with warnings.catch_warnings(record=True) as heard:
+                warnings.simplefilter("always")
+                found = density_ratio(
+                    self.labelled(method.rows).features,
+                    self.unlabelled_target(size)[0],
+                    reference_features=reference,
+                    **settings,
+                )
+            self._ratios[key] = found, heard
+        found, heard = self._ratios[key]
+        for warning in heard:
+            # Every method that uses the estimate has to say what speaks against it.
+            warnings.warn(warning.message, stacklevel=2)
+        return found
 
     @cached_property
     def evaluated(self) -> Rows:

@@ -35,7 +35,9 @@ class Method:
         if self.place is None:
             return False
         wanted = inspect.signature(self.maker.fit).parameters
-        return self.is_oracle or "target_features" in wanted
+        return self.is_oracle or bool(
+            {"target_features", "density_ratio"} & set(wanted)
+        )
 
     @property
     def maker(self) -> Any:
