@@ -6,7 +6,7 @@ from small_world import DOMAINS, make_archive
 
 from coolhead.datasets import split_large_small
 from coolhead.experiment.cell import evaluate_cell
-from coolhead.experiment.methods import METHODS
+from coolhead.experiment.methods import METHODS, Method
 from coolhead.experiment.protocol import Evaluation, Methods
 from coolhead.experiment.splits import Split
 
@@ -107,3 +107,13 @@ def test_nothing_but_the_signature_decides_what_is_handed_over(archive, small):
     method = Method("Spy", "spying_calibrators:GreedySpy")
     seen = fit_method(method, data, n_clusters=2).seen
     assert seen == {"features", "target_features", "target_logits", "partition"}
+
+
+def test_a_density_ratio_counts_as_seeing_the_target(monkeypatch):
+    class Sly:
+        def fit(self, logits, labels, *, density_ratio=None):
+            return self
+
+    sly = Method("Sly", "spying_calibrators:Sly")
+    monkeypatch.setattr("spying_calibrators.Sly", Sly, raising=False)
+    assert sly.sees_target

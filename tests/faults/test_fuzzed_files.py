@@ -1,5 +1,6 @@
 """What fuzzing the readers found, and a small part of the fuzzing itself."""
 
+import base64
 import io
 import struct
 
@@ -116,6 +117,34 @@ def test_pages_that_claim_more_than_they_hold(run, tmp_path, found, forged, reas
     assert f"{path} cannot be read: " in message
     assert reason in message
     assert not out.exists()
+
+
+def test_an_encrypted_column_that_is_not_used_is_no_damage(tmp_path):
+    """Its pages can be read by no one here; the others are whole."""
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    encryption = pytest.importorskip("pyarrow.parquet.encryption")
+
+    class Keys(encryption.KmsClient):
+        def __init__(self, settings):
+            super().__init__()
+
+        def wrap_key(self, key_bytes, master_key_identifier):
+            return base64.b64encode(key_bytes)
+
+    factory = encryption.CryptoFactory(Keys)
+    wanted = encryption.EncryptionConfiguration(
+        footer_key="footer", column_keys={"column": ["patient"]}, plaintext_footer=True
+    )
+    properties = factory.file_encryption_properties(
+        encryption.KmsConnectionConfig(), wanted
+    )
+    path, numbers = tmp_path / "x.parquet", np.arange(9.0)
+    columns = {"logit_0": numbers, "logit_1": numbers[::-1], "patient": numbers}
+    columns["label"] = np.arange(9) % 2
+    table = pyarrow.table({name: pyarrow.array(v) for name, v in columns.items()})
+    parquet.write_table(table, path, encryption_properties=properties)
+    np.testing.assert_array_equal(load_predictions(path).labels, columns["label"])
 
 
 @pytest.mark.parametrize("writer", ["polars", "arrow 1.0", "arrow 2.0"])
