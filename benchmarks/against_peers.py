@@ -192,13 +192,13 @@ def resamples(n: int, size: int, draws: int, repeats: int) -> list[dict]:
     rng = np.random.default_rng(0)
     confidence = rng.beta(5, 2, n)
     correct = (rng.random(n) < confidence**1.3).astype(float)
-    drawn = ch.draw_subsamples(n, size, draws, random_state=0)
+    drawn = ch.metrics.draw_subsamples(n, size, draws, random_state=0)
     index = [rng.choice(n, size, replace=False) for _ in range(draws)]
     work = {
-        "coolhead, given the draws": lambda: ch.subsample_ece(
+        "coolhead, given the draws": lambda: ch.metrics.subsample_ece(
             correct, confidence, draws=drawn
         ),
-        "coolhead, making the draws": lambda: ch.draw_subsamples(
+        "coolhead, making the draws": lambda: ch.metrics.draw_subsamples(
             n, size, draws, random_state=0
         ),
         "relplot, given the draws": lambda: [

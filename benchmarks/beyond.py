@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coolhead.archive import DomainArchive, load_archive
+from coolhead.baselines.multidomain import MultiDomainTemperature
 from coolhead.calibrators.auto import AutoCalibrator
-from coolhead.calibrators.descriptors import DESCRIPTORS
 from coolhead.calibrators.ensemble import TemperatureEnsemble
-from coolhead.calibrators.multidomain import MultiDomainTemperature
-from coolhead.calibrators.shift_aware import ShiftAwareTemperature
+from coolhead.calibrators.shift_aware.calibrator import ShiftAwareTemperature
+from coolhead.calibrators.shift_aware.descriptors import DESCRIPTORS
 from coolhead.calibrators.temperature import TemperatureScaling
 from coolhead.datasets import load_dataset, split_large_small
 from coolhead.heads import Head, load_head, train_head

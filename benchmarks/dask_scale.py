@@ -22,7 +22,7 @@ from distributed import Client, LocalCluster
 
 import coolhead.dask
 from coolhead.calibrators.temperature import TemperatureScaling
-from coolhead.dask.evaluation import _states
+from coolhead.dask.evaluate import _states
 from coolhead.dask.solving import _look_at_block, _sums_of_block
 from coolhead.metrics import expected_calibration_error
 
@@ -142,8 +142,8 @@ def fit_and_score_here(logits: np.ndarray, labels: np.ndarray) -> tuple[float, f
     model = TemperatureScaling().fit(logits, labels)
     sure, predicted = model.confidence(logits)
     given = {"logits": logits, "temperature": model.temperature_}
-    coolhead.negative_log_likelihood(labels, **given)
-    coolhead.brier_score(labels, **given)
+    coolhead.metrics.negative_log_likelihood(labels, **given)
+    coolhead.metrics.brier_score(labels, **given)
     return model.temperature_, expected_calibration_error(predicted == labels, sure)
 
 

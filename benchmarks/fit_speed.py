@@ -18,7 +18,7 @@ import numpy as np
 from compared_methods import METHODS, Method, fit_with
 
 from coolhead.calibrators.auto import AutoCalibrator
-from coolhead.calibrators.shift_aware import ShiftAwareTemperature
+from coolhead.calibrators.shift_aware.calibrator import ShiftAwareTemperature
 
 # These also get six domains, one of them the source, and training features.
 BEYOND = {

@@ -26,7 +26,7 @@ import numpy as np
 import polars as pl
 
 from coolhead.archive import DomainArchive
-from coolhead.calibrators.clustered import NearestClusterTemperature
+from coolhead.calibrators.clustered.calibrators import NearestClusterTemperature
 from coolhead.persist import load_calibrator, save_calibrator
 from coolhead.predictions import load_predictions, open_predictions, stream_blocks
 

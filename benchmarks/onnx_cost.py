@@ -15,16 +15,16 @@ import numpy as np
 import onnxruntime
 import torch
 
+from coolhead.baselines.density_aware import DensityAwareTemperature
+from coolhead.baselines.multidomain import MultiDomainTemperature
+from coolhead.baselines.parametric.calibrator import ParameterizedTemperature
 from coolhead.calibrators.auto import AutoCalibrator
-from coolhead.calibrators.clustered import (
+from coolhead.calibrators.clustered.calibrators import (
     NearestClusterTemperature,
     RegressedTemperature,
 )
-from coolhead.calibrators.density_aware import DensityAwareTemperature
 from coolhead.calibrators.ensemble import TemperatureEnsemble
-from coolhead.calibrators.multidomain import MultiDomainTemperature
-from coolhead.calibrators.parametric import ParameterizedTemperature
-from coolhead.calibrators.shift_aware import ShiftAwareTemperature
+from coolhead.calibrators.shift_aware.calibrator import ShiftAwareTemperature
 from coolhead.calibrators.temperature import TemperatureScaling
 from coolhead.torch import export_onnx, load_backbone
 

@@ -14,4 +14,4 @@ calibration = data.select("movies", "nyt").rows(range(0, 15_000, 10)).features
 for name in ("amazon", "tweets"):
     batch = data.select(name).rows(range(0, 3_000, 3)).features
     print(f"--- {name}")
-    print(ch.shift_report(calibration, batch))
+    print(ch.shift.shift_report(calibration, batch))

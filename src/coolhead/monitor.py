@@ -7,8 +7,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from coolhead.calibrators.details import PredictionDetails, find_clusters
-from coolhead.calibrators.partition import RADIUS_QUANTILE, partition_features
 from coolhead.metrics.bins import equal_width_index
+from coolhead.shift.clusters import RADIUS_QUANTILE, partition_features
 
 N_BINS = 15
 # Quarter octaves from 2^-20 to 2^20; the first and last bin hold what lies beyond.

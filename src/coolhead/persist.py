@@ -9,11 +9,12 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import is_dataclass
+from functools import cache
 from importlib import import_module
 from importlib.metadata import version
 from inspect import signature
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from typing import Any
 from zipfile import ZIP_DEFLATED, BadZipFile, ZipFile
 
@@ -28,7 +29,12 @@ FORMAT_VERSION = 1
 HEADER = "coolhead.json"
 MAX_BYTES = 2**30
 MAX_WIDTH = 2**24
-OWN_ROOMS = ("coolhead.calibrators", "coolhead.shift", "coolhead.numerics")
+OWN_ROOMS = (
+    "coolhead.calibrators",
+    "coolhead.baselines",
+    "coolhead.shift",
+    "coolhead.numerics",
+)
 
 
 def save_calibrator(
@@ -190,16 +196,23 @@ def _is_own(name: str) -> bool:
     reach anything through us.
     """
     place, _, wanted = name.rpartition(".")
-    room, _, file = place.rpartition(".")
-    if room not in OWN_ROOMS:
-        return False
-    if file not in {found.name for found in iter_modules(import_module(room).__path__)}:
+    if place not in _own_modules():
         return False
     found = vars(import_module(place)).get(wanted)
     if not isinstance(found, type) or found.__module__ != place:
         return False
     record = is_dataclass(found) or hasattr(found, "_fields")
     return record or issubclass(found, BaseEstimator)
+
+
+@cache
+def _own_modules() -> frozenset[str]:
+    """Full names of all files of the rooms a calibrator may be made of."""
+    return frozenset(
+        found.name
+        for room in OWN_ROOMS
+        for found in walk_packages(import_module(room).__path__, f"{room}.")
+    )
 
 
 def _plain_json(metadata: dict[str, Any]) -> dict[str, Any]:

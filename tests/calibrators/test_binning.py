@@ -5,10 +5,10 @@ import pytest
 from scipy.special import gammaln
 from sklearn.isotonic import IsotonicRegression
 
-from coolhead.calibrators.bayesian_binning import BayesianBinning, fit_averaged_steps
-from coolhead.calibrators.histogram import HistogramBinning, read_steps
-from coolhead.calibrators.isotonic import IsotonicCalibration
-from coolhead.calibrators.one_score import replace_top
+from coolhead.baselines.binning.bayesian import BayesianBinning, fit_averaged_steps
+from coolhead.baselines.binning.histogram import HistogramBinning, read_steps
+from coolhead.baselines.binning.isotonic import IsotonicCalibration
+from coolhead.baselines.binning.one_score import replace_top
 from coolhead.metrics import expected_calibration_error
 from coolhead.numerics.softmax import confidence, softmax
 from simulate import logits_and_labels

@@ -5,10 +5,10 @@ import pytest
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-from coolhead.calibrators.matrix import MatrixScaling
-from coolhead.calibrators.platt import PlattScaling, scores_of
+from coolhead.baselines.binning.platt import PlattScaling, scores_of
+from coolhead.baselines.classwise.matrix import MatrixScaling
+from coolhead.baselines.classwise.vector import BiasCorrectedTemperature, VectorScaling
 from coolhead.calibrators.temperature import TemperatureScaling
-from coolhead.calibrators.vector import BiasCorrectedTemperature, VectorScaling
 from simulate import logits_and_labels
 
 AFFINE = [

@@ -7,7 +7,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 
 import coolhead as ch
-from coolhead.calibrators.partition import partition_features
+from coolhead.shift.clusters import partition_features
 from simulate import logits_and_labels, shifted_domains
 
 
@@ -90,7 +90,9 @@ class TestMembers:
             ensemble.predict_proba(logits), plain.predict_proba(logits)
         )
 
-    @pytest.mark.parametrize("members", [[], [ch.VectorScaling()], [("name", 1)]])
+    @pytest.mark.parametrize(
+        "members", [[], [ch.baselines.VectorScaling()], [("name", 1)]]
+    )
     def test_refuses_what_has_no_temperature(self, members):
         logits, labels, features, _ = shifted_domains(n=50)
         with pytest.raises(ValueError, match="members holds"):

@@ -140,7 +140,7 @@ def test_regression_is_the_least_norm_line(domains):
 
 
 def test_regression_through_equal_temperatures_is_constant():
-    from coolhead.calibrators.regression import fit_line
+    from coolhead.calibrators.clustered.line import fit_line
 
     centers = np.random.default_rng(0).normal(size=(8, 50))
     line = fit_line(centers, np.full(8, 1.7), 0.0)
@@ -323,7 +323,7 @@ class TestRegressionGuard:
 
 
 def test_a_shared_partition_is_the_same_fit(domains):
-    from coolhead.calibrators.partition import partition_features
+    from coolhead.shift.clusters import partition_features
 
     logits, labels, features, _ = domains
     shared = partition_features(features, 3)

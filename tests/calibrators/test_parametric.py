@@ -5,17 +5,26 @@ import pytest
 from scipy.optimize import approx_fprime
 from sklearn.exceptions import NotFittedError
 
-from coolhead.calibrators.density_aware import (
+from coolhead.baselines.classwise.ets import EnsembleTemperatureScaling
+from coolhead.baselines.classwise.vector import VectorScaling
+from coolhead.baselines.density_aware import (
     DensityAwareTemperature,
     neighbor_distances,
 )
-from coolhead.calibrators.ensemble_ts import EnsembleTemperatureScaling
-from coolhead.calibrators.multidomain import MultiDomainTemperature
-from coolhead.calibrators.network import backward, forward, initial_layers, pack, unpack
-from coolhead.calibrators.parametric import ParameterizedTemperature, largest_logits
+from coolhead.baselines.multidomain import MultiDomainTemperature
+from coolhead.baselines.parametric.calibrator import (
+    ParameterizedTemperature,
+    largest_logits,
+)
+from coolhead.baselines.parametric.layers import (
+    backward,
+    forward,
+    initial_layers,
+    pack,
+    unpack,
+)
+from coolhead.baselines.two_stage import TwoStageCalibration
 from coolhead.calibrators.temperature import TemperatureScaling
-from coolhead.calibrators.two_stage import TwoStageCalibration
-from coolhead.calibrators.vector import VectorScaling
 from coolhead.numerics.slopes import affine_slopes, temperature_slopes
 from coolhead.numerics.softmax import brier_rows, log_loss_rows
 from simulate import logits_and_labels, shifted_domains

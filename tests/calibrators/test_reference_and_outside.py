@@ -6,16 +6,16 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from coolhead.calibrators.outside import OutsideCalibrator
-from coolhead.calibrators.platt import PlattScaling
-from coolhead.calibrators.reference import (
+from coolhead.baselines.binning.platt import PlattScaling
+from coolhead.baselines.classwise.vector import VectorScaling
+from coolhead.baselines.outside import OutsideCalibrator
+from coolhead.baselines.reference import (
     Identity,
     OracleErrorTemperature,
     OracleTemperature,
     SourceTemperature,
 )
 from coolhead.calibrators.temperature import TemperatureScaling
-from coolhead.calibrators.vector import VectorScaling
 from coolhead.metrics import expected_calibration_error
 from coolhead.numerics.softmax import confidence, softmax
 from simulate import logits_and_labels

@@ -5,9 +5,9 @@ import pytest
 from sklearn.model_selection import LeaveOneGroupOut
 
 from coolhead.calibrators.base import TemperatureCalibrator
-from coolhead.calibrators.clustered import NearestClusterTemperature
-from coolhead.calibrators.evidence import pick
-from coolhead.calibrators.select import LeaveOneDomainOut, SelectByDomain
+from coolhead.calibrators.clustered.calibrators import NearestClusterTemperature
+from coolhead.calibrators.select.calibrator import LeaveOneDomainOut, SelectByDomain
+from coolhead.calibrators.select.stacking import pick
 from coolhead.calibrators.temperature import TemperatureScaling
 from simulate import logits_and_labels, shifted_domains
 

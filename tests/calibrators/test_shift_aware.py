@@ -6,10 +6,14 @@ from scipy.optimize import minimize
 from sklearn.decomposition import PCA
 from sklearn.neighbors import NearestNeighbors
 
-from coolhead.calibrators import descriptors as d
-from coolhead.calibrators.loglinear import Problem, fit_log_linear, standardise
-from coolhead.calibrators.pooled import prefer, thin_domains
-from coolhead.calibrators.shift_aware import ShiftAwareTemperature
+from coolhead.calibrators.shift_aware import descriptors as d
+from coolhead.calibrators.shift_aware.calibrator import ShiftAwareTemperature
+from coolhead.calibrators.shift_aware.loglinear import (
+    Problem,
+    fit_log_linear,
+    standardise,
+)
+from coolhead.calibrators.shift_aware.pooled import prefer, thin_domains
 from coolhead.calibrators.temperature import TemperatureScaling
 from coolhead.numerics.moments import summarise_rows
 from coolhead.numerics.softmax import log_loss_rows

@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from coolhead.calibrators.clustered import NearestClusterTemperature
-from coolhead.calibrators.cpcs import CPCS
-from coolhead.calibrators.error_estimate import (
+from coolhead.baselines.transfer.cpcs import CPCS
+from coolhead.baselines.transfer.error_estimate import (
     Evidence,
     estimated_accuracy,
     estimated_error,
 )
-from coolhead.calibrators.transcal import TransCal
-from coolhead.calibrators.weighted import (
+from coolhead.baselines.transfer.transcal import TransCal
+from coolhead.baselines.transfer.weighted import (
     WeightedClusterTemperature,
     WeightedTemperature,
 )
+from coolhead.calibrators.clustered.calibrators import NearestClusterTemperature
 from coolhead.numerics.scan import brier_scan
 from coolhead.numerics.softmax import brier_rows
 from coolhead.numerics.temperature import Status, fit_temperature

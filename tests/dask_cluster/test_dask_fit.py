@@ -8,12 +8,12 @@ import pytest
 
 import coolhead.dask
 from conftest import distributed, make_rows
-from coolhead.calibrators.clustered import (
+from coolhead.baselines.multidomain import MultiDomainTemperature
+from coolhead.calibrators.clustered.calibrators import (
     NearestClusterTemperature,
     RegressedTemperature,
 )
 from coolhead.calibrators.ensemble import TemperatureEnsemble
-from coolhead.calibrators.multidomain import MultiDomainTemperature
 from coolhead.calibrators.temperature import TemperatureScaling
 from coolhead.numerics.temperature import fit_temperature
 

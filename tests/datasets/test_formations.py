@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 
 from coolhead.archive import load_archive
-from coolhead.datasets import formations, list_images
-from coolhead.datasets.formation_shapes import (
+from coolhead.datasets import list_images
+from coolhead.datasets.formations import simulate as formations
+from coolhead.datasets.formations.shapes import (
     FORMATIONS,
     box_outline,
     formation_shape,
     place_units,
 )
-from coolhead.datasets.formations import (
+from coolhead.datasets.formations.simulate import (
     contrast_features,
     formation_images,
     load_formations,

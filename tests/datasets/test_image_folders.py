@@ -5,7 +5,7 @@ import pytest
 from PIL import Image
 
 from coolhead.datasets import list_images, split_large_small
-from coolhead.datasets.published import PUBLISHED
+from coolhead.datasets.sizes import PUBLISHED
 
 
 def put_image(path, colour=0):

@@ -9,11 +9,11 @@ from small_world import DOMAINS, make_archive
 import coolhead as ch
 from coolhead.datasets import split_large_small
 from coolhead.experiment.cell import evaluate_cell
-from coolhead.experiment.fitting import SplitRows, fit_method
 from coolhead.experiment.methods import METHODS
 from coolhead.experiment.partitions import find_partition
 from coolhead.experiment.predictions import predict
 from coolhead.experiment.protocol import Evaluation, Methods
+from coolhead.experiment.rows import SplitRows, fit_method
 from coolhead.experiment.splits import Split
 from coolhead.shift import density_ratio
 
@@ -56,14 +56,14 @@ def test_set_level_by_hand(archive, small, result):
     unseen = target_large(archive, small)
     calibrator = ch.TemperatureScaling().fit(seen.logits, seen.labels)
     probabilities = calibrator.predict_proba(unseen.logits)
-    draws = ch.draw_subsamples(len(unseen), 80, 30)
+    draws = ch.metrics.draw_subsamples(len(unseen), 80, 30)
     by_hand = {
         "ece": ch.expected_calibration_error(unseen.labels, probabilities),
-        "nll": ch.negative_log_likelihood(unseen.labels, probabilities),
-        "brier": ch.brier_score(unseen.labels, probabilities),
+        "nll": ch.metrics.negative_log_likelihood(unseen.labels, probabilities),
+        "brier": ch.metrics.brier_score(unseen.labels, probabilities),
         "accuracy": np.mean(probabilities.argmax(axis=1) == unseen.labels),
-        "ece_mean": ch.subsample_ece(unseen.labels, probabilities, draws).mean,
-        "ece_other_mean": ch.subsample_ece(
+        "ece_mean": ch.metrics.subsample_ece(unseen.labels, probabilities, draws).mean,
+        "ece_other_mean": ch.metrics.subsample_ece(
             unseen.labels, probabilities, draws, n_bins=10
         ).mean,
         "temperature_median": calibrator.temperature_,
@@ -180,7 +180,7 @@ def test_a_shared_density_ratio_gives_what_a_method_finds_alone(archive, small):
 def test_what_speaks_against_a_shared_ratio_is_told_to_every_method(
     archive, small, monkeypatch
 ):
-    from coolhead.experiment import fitting
+    from coolhead.experiment import rows as fitting
 
     def doubtful(*rows, **settings):
         warnings.warn("doubtful ratio", stacklevel=2)

@@ -98,8 +98,8 @@ def test_source_and_calibration_large_rows_have_no_labels_for_methods(
 
 
 def test_nothing_but_the_signature_decides_what_is_handed_over(archive, small):
-    from coolhead.experiment.fitting import SplitRows, fit_method
     from coolhead.experiment.methods import Method
+    from coolhead.experiment.rows import SplitRows, fit_method
 
     data = SplitRows(archive, small, SPLIT)
     method = Method("Spy", "spying_calibrators:BlindSpy")

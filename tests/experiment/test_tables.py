@@ -12,11 +12,11 @@ from coolhead.experiment.results import KEY_COLUMNS, TABLES
 from coolhead.experiment.sweep import run_sweep
 from coolhead.experiment.tables import all_tables, render_table, write_tables
 from coolhead.experiment.tables.averages import by_target, improvement_ratios
+from coolhead.experiment.tables.beside_paper import Published
 from coolhead.experiment.tables.by_split import ece_by_split
 from coolhead.experiment.tables.counts import harm, reductions_in_sigma
-from coolhead.experiment.tables.published import Published
+from coolhead.experiment.tables.paper import paper_table
 from coolhead.experiment.tables.scores import Scores, label
-from coolhead.paper import paper_table
 
 NAMES = {method.paper: name for name, method in METHODS.items() if method.paper}
 # Cells of the paper that its own splits do not give: (method, target, mean, sd).

@@ -16,8 +16,8 @@ torch = pytest.importorskip("torch")
 
 from coolhead.archive import load_archive  # noqa: E402
 from coolhead.torch import Backbone, ImageTransform, extract, load_backbone  # noqa: E402
-from coolhead.torch.backbones import load_weights  # noqa: E402
-from coolhead.torch.reading import feature_reader, frozen  # noqa: E402
+from coolhead.torch.calibrated.reading import feature_reader, frozen  # noqa: E402
+from coolhead.torch.images.backbones import load_weights  # noqa: E402
 
 SMALL = ImageTransform(size=32, crop=1.0)
 
@@ -121,7 +121,7 @@ KILLED = """
 import os, sys, time
 sys.path.insert(0, {tests!r})
 from test_extract import SMALL, tiny_network
-import coolhead.torch.extraction as extraction
+import coolhead.torch.images.extraction as extraction
 from coolhead.torch import extract
 extraction.SHARD_ROWS = 4
 write = extraction.ShardFolder.write
@@ -134,7 +134,7 @@ extract({tree!r}, tiny_network(), {out!r}, transform=SMALL, batch_size=2)
 
 
 def test_killed_half_way_goes_on_to_the_same_bytes(tree, tmp_path, monkeypatch):
-    monkeypatch.setattr("coolhead.torch.extraction.SHARD_ROWS", 4)
+    monkeypatch.setattr("coolhead.torch.images.extraction.SHARD_ROWS", 4)
     extract(tree, tiny_network(), tmp_path / "whole", transform=SMALL, batch_size=2)
     out = tmp_path / "killed"
     program = KILLED.format(
@@ -159,7 +159,7 @@ def test_killed_half_way_goes_on_to_the_same_bytes(tree, tmp_path, monkeypatch):
 
 
 def extraction_read_batches(monkeypatch, calls):
-    from coolhead.torch import extraction
+    from coolhead.torch.images import extraction
 
     original = extraction.read_batches
 
@@ -181,7 +181,7 @@ def test_another_plan_is_refused(tree, tmp_path, monkeypatch):
 
 
 def stop_after_first_shard(monkeypatch):
-    from coolhead.torch import extraction
+    from coolhead.torch.images import extraction
 
     monkeypatch.setattr(extraction, "SHARD_ROWS", 4)
     write = extraction.ShardFolder.write

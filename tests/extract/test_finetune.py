@@ -12,9 +12,9 @@ from coolhead.archive import load_archive  # noqa: E402
 from coolhead.cli.train import train  # noqa: E402
 from coolhead.datasets import list_images  # noqa: E402
 from coolhead.torch import extract, finetune, load_backbone  # noqa: E402
-from coolhead.torch.augment import random_box, read_augmented  # noqa: E402
-from coolhead.torch.finetuning import FinetuneSettings  # noqa: E402
-from coolhead.torch.transform import ImageTransform  # noqa: E402
+from coolhead.torch.images.augment import random_box, read_augmented  # noqa: E402
+from coolhead.torch.images.finetuning import FinetuneSettings  # noqa: E402
+from coolhead.torch.images.transform import ImageTransform  # noqa: E402
 
 TINY = "python:tiny_networks:tiny"
 SETTINGS = FinetuneSettings(epochs=4, batch_size=4, learning_rate=0.01)
@@ -60,7 +60,7 @@ def test_command_from_folder_to_archive(tree, tmp_path, capsys):
 
 
 def test_killed_run_goes_on_to_the_same_weights(tree, tmp_path, monkeypatch):
-    from coolhead.torch import finetuning
+    from coolhead.torch.images import finetuning
 
     images = list_images(tree)
     whole, killed, resumed = (load_backbone(TINY, n_classes=2) for _ in range(3))

@@ -10,10 +10,10 @@ from sklearn.neural_network import MLPClassifier
 
 from coolhead.archive import DomainArchive
 from coolhead.heads import load_head, train_head
-from coolhead.heads.batches import balanced_batches, domain_pools
 from coolhead.heads.classical import fit_mlp, hidden_and_logits
 from coolhead.heads.scaling import center_and_scale
 from coolhead.heads.settings import MlpSettings
+from coolhead.heads.torch_training.batches import balanced_batches, domain_pools
 
 KINDS = ["logistic", "mlp", "erm", "mldg"]
 QUICK = {

@@ -7,8 +7,8 @@ torch = pytest.importorskip("torch")
 
 from coolhead.archive import DomainArchive  # noqa: E402
 from coolhead.heads import train_head  # noqa: E402
-from coolhead.heads.network import forward, initial_parameters  # noqa: E402
-from coolhead.heads.objectives import divide_domains, mldg_risk  # noqa: E402
+from coolhead.heads.torch_training.network import forward, initial_parameters  # noqa: E402
+from coolhead.heads.torch_training.objectives import divide_domains, mldg_risk  # noqa: E402
 
 
 def tanh_network(parameters, inputs):

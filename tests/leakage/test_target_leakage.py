@@ -6,29 +6,29 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from coolhead.calibrators.bayesian_binning import BayesianBinning
-from coolhead.calibrators.clustered import (
-    NearestClusterTemperature,
-    RegressedTemperature,
-)
-from coolhead.calibrators.cpcs import CPCS
-from coolhead.calibrators.density_aware import DensityAwareTemperature
-from coolhead.calibrators.ensemble import TemperatureEnsemble
-from coolhead.calibrators.ensemble_ts import EnsembleTemperatureScaling
-from coolhead.calibrators.histogram import HistogramBinning
-from coolhead.calibrators.isotonic import IsotonicCalibration
-from coolhead.calibrators.matrix import MatrixScaling
-from coolhead.calibrators.multidomain import MultiDomainTemperature
-from coolhead.calibrators.parametric import ParameterizedTemperature
-from coolhead.calibrators.platt import PlattScaling
-from coolhead.calibrators.reference import Identity, SourceTemperature
-from coolhead.calibrators.temperature import TemperatureScaling
-from coolhead.calibrators.transcal import TransCal
-from coolhead.calibrators.vector import BiasCorrectedTemperature, VectorScaling
-from coolhead.calibrators.weighted import (
+from coolhead.baselines.binning.bayesian import BayesianBinning
+from coolhead.baselines.binning.histogram import HistogramBinning
+from coolhead.baselines.binning.isotonic import IsotonicCalibration
+from coolhead.baselines.binning.platt import PlattScaling
+from coolhead.baselines.classwise.ets import EnsembleTemperatureScaling
+from coolhead.baselines.classwise.matrix import MatrixScaling
+from coolhead.baselines.classwise.vector import BiasCorrectedTemperature, VectorScaling
+from coolhead.baselines.density_aware import DensityAwareTemperature
+from coolhead.baselines.multidomain import MultiDomainTemperature
+from coolhead.baselines.parametric.calibrator import ParameterizedTemperature
+from coolhead.baselines.reference import Identity, SourceTemperature
+from coolhead.baselines.transfer.cpcs import CPCS
+from coolhead.baselines.transfer.transcal import TransCal
+from coolhead.baselines.transfer.weighted import (
     WeightedClusterTemperature,
     WeightedTemperature,
 )
+from coolhead.calibrators.clustered.calibrators import (
+    NearestClusterTemperature,
+    RegressedTemperature,
+)
+from coolhead.calibrators.ensemble import TemperatureEnsemble
+from coolhead.calibrators.temperature import TemperatureScaling
 from simulate import shifted_domains
 
 BLIND = [

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from coolhead.calibrators.clustered import NearestClusterTemperature
+from coolhead.calibrators.clustered.calibrators import NearestClusterTemperature
 from coolhead.calibrators.details import PredictionDetails
 from coolhead.calibrators.temperature import TemperatureScaling
 from coolhead.metrics import expected_calibration_error

@@ -7,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from coolhead.experiment.tables.paper import paper_table, paper_table_names
 from coolhead.metrics import (
     Interval,
     improvement_ratio,
@@ -14,7 +15,6 @@ from coolhead.metrics import (
     pooled_sigma,
     sigma_counts,
 )
-from coolhead.paper import paper_table, paper_table_names
 
 OURS = ["set", "cluster_nn", "cluster_regression", "ensemble"]
 NAMES = {"TransCal": "transcal", "WTS": "wts"}

@@ -13,7 +13,7 @@ import skops.io
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from coolhead.calibrators.clustered import NearestClusterTemperature
+from coolhead.calibrators.clustered.calibrators import NearestClusterTemperature
 from coolhead.calibrators.ensemble import TemperatureEnsemble
 from coolhead.calibrators.temperature import TemperatureScaling
 from coolhead.experiment.methods import METHODS

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from coolhead.experiment.fitting import Rows
 from coolhead.experiment.pictures import thumbnail
 from coolhead.experiment.predictions import with_temperature
 from coolhead.experiment.protocol import Evaluation
@@ -16,6 +15,7 @@ from coolhead.experiment.results import (
     CellResult,
     table_path,
 )
+from coolhead.experiment.rows import Rows
 from coolhead.experiment.scoring import score_methods
 
 # Temperatures that fit, that help half, and that harm, against the truth of 3.

@@ -9,7 +9,7 @@ from PIL import Image
 
 from coolhead.archive import DomainArchive
 from coolhead.datasets import load_dataset
-from coolhead.datasets.formations import formation_image, formation_images
+from coolhead.datasets.formations.simulate import formation_image, formation_images
 from coolhead.experiment.cell import evaluate_cell
 from coolhead.experiment.pictures import LARGEST, find_pictures, thumbnail
 from coolhead.experiment.protocol import (

@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 from synthetic_run import write_run
 
-import coolhead.plot as plot
+import coolhead.figures as plot
 from coolhead.experiment.results import read_table
 from coolhead.experiment.tables.scores import load_scores
 from coolhead.metrics import reliability_curve

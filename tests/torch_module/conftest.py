@@ -5,30 +5,30 @@ import inspect
 import numpy as np
 import pytest
 
-from coolhead.calibrators.auto import AutoCalibrator
-from coolhead.calibrators.clustered import (
-    NearestClusterTemperature,
-    RegressedTemperature,
-)
-from coolhead.calibrators.cpcs import CPCS
-from coolhead.calibrators.density_aware import DensityAwareTemperature
-from coolhead.calibrators.ensemble import TemperatureEnsemble
-from coolhead.calibrators.multidomain import MultiDomainTemperature
-from coolhead.calibrators.parametric import ParameterizedTemperature
-from coolhead.calibrators.reference import (
+from coolhead.baselines.density_aware import DensityAwareTemperature
+from coolhead.baselines.multidomain import MultiDomainTemperature
+from coolhead.baselines.parametric.calibrator import ParameterizedTemperature
+from coolhead.baselines.reference import (
     Identity,
     OracleErrorTemperature,
     OracleTemperature,
     SourceTemperature,
 )
-from coolhead.calibrators.select import SelectByDomain
-from coolhead.calibrators.shift_aware import ShiftAwareTemperature
-from coolhead.calibrators.temperature import TemperatureScaling
-from coolhead.calibrators.transcal import TransCal
-from coolhead.calibrators.weighted import (
+from coolhead.baselines.transfer.cpcs import CPCS
+from coolhead.baselines.transfer.transcal import TransCal
+from coolhead.baselines.transfer.weighted import (
     WeightedClusterTemperature,
     WeightedTemperature,
 )
+from coolhead.calibrators.auto import AutoCalibrator
+from coolhead.calibrators.clustered.calibrators import (
+    NearestClusterTemperature,
+    RegressedTemperature,
+)
+from coolhead.calibrators.ensemble import TemperatureEnsemble
+from coolhead.calibrators.select.calibrator import SelectByDomain
+from coolhead.calibrators.shift_aware.calibrator import ShiftAwareTemperature
+from coolhead.calibrators.temperature import TemperatureScaling
 
 N_ROWS, N_CLASSES, N_FEATURES = 900, 6, 12
 

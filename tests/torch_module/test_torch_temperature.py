@@ -8,12 +8,12 @@ import pytest
 import torch
 
 import coolhead.calibrators
+from coolhead.baselines.classwise.vector import VectorScaling
 from coolhead.calibrators.base import TemperatureCalibrator
-from coolhead.calibrators.partition import Clusters
-from coolhead.calibrators.shift_aware import ShiftAwareTemperature
-from coolhead.calibrators.vector import VectorScaling
+from coolhead.calibrators.shift_aware.calibrator import ShiftAwareTemperature
+from coolhead.shift.clusters import Clusters
 from coolhead.torch import CalibratedSoftmax
-from coolhead.torch.temperature import NearestCenter, temperature_module
+from coolhead.torch.calibrated.temperature import NearestCenter, temperature_module
 
 
 def test_probabilities_equal_numpy(calibrator, queries):

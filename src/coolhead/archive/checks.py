@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from coolhead.archive.strings import suggest
-from coolhead.numerics.inputs import check_domains
+from coolhead.numerics.checks import check_domains
 
 
 def check_matrix(values: Any, name: str) -> np.ndarray:

@@ -6,7 +6,7 @@ import numpy as np
 
 from coolhead.archive import checks
 from coolhead.archive.strings import PackedStrings
-from coolhead.numerics.inputs import as_logits
+from coolhead.numerics.checks import as_logits
 
 
 def check_columns(

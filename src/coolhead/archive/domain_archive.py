@@ -11,7 +11,7 @@ from coolhead.archive.columns import check_columns, count_classes
 from coolhead.archive.joining import join_columns
 from coolhead.archive.storage import write_archive
 from coolhead.archive.strings import PackedStrings, suggest
-from coolhead.numerics.inputs import check_finite
+from coolhead.numerics.checks import check_finite
 
 ROW_COLUMNS = ("logits", "features", "labels", "domain_codes", "_groups", "_ids")
 

@@ -18,7 +18,7 @@ from safetensors.numpy import save_file
 from coolhead.archive.strings import PackedStrings, check_packed, pack_strings
 from coolhead.files import atomic_path
 from coolhead.numerics.blocks import ELEMENTS_PER_BLOCK
-from coolhead.numerics.inputs import not_finite_message
+from coolhead.numerics.checks import not_finite_message
 
 FORMAT_VERSION = 1
 HEADER_KEY = "coolhead"

@@ -5,8 +5,8 @@ from typing import Any, Self
 import numpy as np
 
 from coolhead.calibrators.base import TemperatureCalibrator
-from coolhead.calibrators.select import SelectByDomain
-from coolhead.calibrators.shift_aware import ShiftAwareTemperature
+from coolhead.calibrators.select.calibrator import SelectByDomain
+from coolhead.calibrators.shift_aware.calibrator import ShiftAwareTemperature
 from coolhead.calibrators.temperature import TemperatureScaling
 
 

@@ -12,7 +12,7 @@ from coolhead.calibrators.details import (
     find_clusters,
 )
 from coolhead.numerics import softmax
-from coolhead.numerics.inputs import (
+from coolhead.numerics.checks import (
     as_logits,
     check_domains,
     check_features,
@@ -109,7 +109,7 @@ class TemperatureCalibrator(BaseEstimator):
         if clusters is None:
             raise ValueError(
                 f"coverage needs clusters, which {type(self).__name__} has none of; "
-                "wanted a cluster calibrator, or coolhead.coverage(batch, features)"
+                "wanted a cluster calibrator, or shift.coverage(batch, features)"
             )
         return coverage(features, clusters)
 

@@ -6,13 +6,13 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from coolhead.calibrators.base import TemperatureCalibrator, fresh
-from coolhead.calibrators.clustered import (
+from coolhead.calibrators.clustered.calibrators import (
     NearestClusterTemperature,
     RegressedTemperature,
     clusters_of,
 )
-from coolhead.calibrators.partition import Partition
 from coolhead.calibrators.temperature import TemperatureScaling
+from coolhead.shift.clusters import Partition
 
 
 class TemperatureEnsemble(TemperatureCalibrator):

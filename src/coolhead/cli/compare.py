@@ -27,7 +27,7 @@ def compare(
     from coolhead.cli.fit import split_names
     from coolhead.cli.methods import build_method
     from coolhead.cli.terminal import plain_warnings, print_json
-    from coolhead.leave_one_out import compare_methods, mean_scores
+    from coolhead.compare import compare_methods, mean_scores
     from coolhead.predictions import load_predictions
 
     built = {

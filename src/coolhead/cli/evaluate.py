@@ -22,7 +22,7 @@ def evaluate(
     """Print calibration error and likelihood of every domain, with intervals."""
     from coolhead.cli.apply import check_class_names, wanted_input
     from coolhead.cli.terminal import plain_warnings, print_json
-    from coolhead.evaluation import evaluate_domains
+    from coolhead.evaluate import evaluate_domains
     from coolhead.persist import load_calibrator, read_header
     from coolhead.predictions import load_predictions, open_predictions
     from coolhead.predictions.applying import check_columns

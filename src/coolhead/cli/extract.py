@@ -40,8 +40,8 @@ def extract(
     for difference in images.differences:
         typer.echo(f"note: {difference}")
     images = images if role is None else images.only(role)
-    from coolhead.torch.backbones import load_backbone
-    from coolhead.torch.extraction import extract as extract_features
+    from coolhead.torch.images.backbones import load_backbone
+    from coolhead.torch.images.extraction import extract as extract_features
 
     network = load_backbone(
         backbone,

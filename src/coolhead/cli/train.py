@@ -47,7 +47,7 @@ def train(
     if not finetune:
         _train_head(data, source, out, kind, settings, small, seed)
         return
-    from coolhead.torch.finetuned import finetune_and_extract
+    from coolhead.torch.images.finetuned import finetune_and_extract
 
     archive = finetune_and_extract(
         data,

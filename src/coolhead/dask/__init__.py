@@ -4,7 +4,7 @@ Everything takes Dask arrays or dataframes and runs on the user's own
 `dask.distributed.Client`, or on local threads where there is none.
 """
 
-from coolhead.dask.evaluation import (
+from coolhead.dask.evaluate import (
     Evaluation,
     evaluate,
     expected_calibration_error,

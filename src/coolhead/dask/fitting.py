@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from coolhead.calibrators.base import fresh
-from coolhead.calibrators.clustered import (
+from coolhead.calibrators.clustered.calibrators import (
     ClusterTemperatures,
     NearestClusterTemperature,
     RegressedTemperature,
@@ -14,7 +14,6 @@ from coolhead.calibrators.clustered import (
     with_fallback,
 )
 from coolhead.calibrators.ensemble import TemperatureEnsemble
-from coolhead.calibrators.partition import Partition, partition_features
 from coolhead.calibrators.temperature import TemperatureScaling
 from coolhead.dask.blocks import (
     Table,
@@ -25,8 +24,9 @@ from coolhead.dask.blocks import (
     whole,
 )
 from coolhead.dask.solving import name_codes, small_integer, solve_blocks
+from coolhead.numerics.checks import check_features
 from coolhead.numerics.groups import strided_rows
-from coolhead.numerics.inputs import check_features
+from coolhead.shift.clusters import Partition, partition_features
 
 SAMPLE_ROWS = 50_000
 

@@ -12,6 +12,12 @@ import numpy as np
 
 from coolhead.dask.blocks import Table, align, block_lengths, one_per_block, per_block
 from coolhead.numerics.blocks import computing_dtype
+from coolhead.numerics.checks import (
+    as_logits,
+    check_domains,
+    check_labels,
+    check_weights,
+)
 from coolhead.numerics.groups import (
     Evaluate,
     Groups,
@@ -21,12 +27,6 @@ from coolhead.numerics.groups import (
     group_totals,
     strided_rows,
     warm_start_strides,
-)
-from coolhead.numerics.inputs import (
-    as_logits,
-    check_domains,
-    check_labels,
-    check_weights,
 )
 from coolhead.numerics.moments import Rows, peak_rows, summarise_rows
 from coolhead.numerics.newton import Pull

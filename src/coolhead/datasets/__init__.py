@@ -1,9 +1,9 @@
 """Bundled real data, image folders that users bring, and their division."""
 
 from coolhead.datasets.bundled import load_dataset
+from coolhead.datasets.divide import split_large_small
 from coolhead.datasets.folders import list_images
 from coolhead.datasets.images import ImageTable, Problem, check_image
-from coolhead.datasets.splits import split_large_small
 
 __all__ = [
     "ImageTable",

@@ -13,7 +13,7 @@ from coolhead.datasets.images import (
     refuse_problems,
 )
 from coolhead.datasets.lists import find_lists, read_lists
-from coolhead.datasets.published import canonical_domain, find_differences
+from coolhead.datasets.sizes import canonical_domain, find_differences
 
 
 def list_images(

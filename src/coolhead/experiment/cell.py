@@ -9,13 +9,13 @@ import numpy as np
 
 from coolhead.archive import DomainArchive
 from coolhead.experiment.examples import add_examples
-from coolhead.experiment.fitting import SplitRows, fit_method
 from coolhead.experiment.landscape import describe_shift, draw_map
 from coolhead.experiment.methods import METHODS
 from coolhead.experiment.pictures import Pictures
 from coolhead.experiment.predictions import Predictions, predict
 from coolhead.experiment.protocol import Evaluation, Methods
 from coolhead.experiment.results import CellResult
+from coolhead.experiment.rows import SplitRows, fit_method
 from coolhead.experiment.scoring import score_methods
 from coolhead.experiment.splits import Split
 from coolhead.metrics import expected_calibration_error

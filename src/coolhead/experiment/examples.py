@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from coolhead.experiment.fitting import SplitRows
 from coolhead.experiment.pictures import Pictures
 from coolhead.experiment.predictions import Predictions
 from coolhead.experiment.results import CellResult
+from coolhead.experiment.rows import SplitRows
 
 N_EXAMPLES = 6
 

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import PCA
 
-from coolhead.experiment.fitting import SplitRows
 from coolhead.experiment.results import CellResult
+from coolhead.experiment.rows import SplitRows
 from coolhead.shift import coverage, density_ratio
 
 DIAGNOSED_ROWS = 1_500

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from coolhead.calibrators.partition import Clusters, Partition, partition_features
 from coolhead.files import atomic_path
+from coolhead.shift.clusters import Clusters, Partition, partition_features
 
 
 def find_partition(

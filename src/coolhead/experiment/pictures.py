@@ -70,7 +70,7 @@ def _digits() -> Pictures:
 
 
 def _formation(data: FormationsData, row: int) -> Image.Image:
-    from coolhead.datasets.formations import formation_image
+    from coolhead.datasets.formations.simulate import formation_image
 
     code, number = divmod(row, data.n_images)
     return Image.fromarray(

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from coolhead.experiment.fitting import Rows
+from coolhead.experiment.rows import Rows
 from coolhead.metrics.scores import brier_scores
 from coolhead.numerics.softmax import brier_rows, confidence, log_loss_rows
 

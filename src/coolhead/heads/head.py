@@ -10,7 +10,7 @@ import numpy as np
 from coolhead.archive import DomainArchive
 from coolhead.files import atomic_path
 from coolhead.numerics.blocks import row_blocks
-from coolhead.numerics.inputs import check_features
+from coolhead.numerics.checks import check_features
 
 
 @dataclass(frozen=True, eq=False)

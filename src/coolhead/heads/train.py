@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from coolhead.archive import DomainArchive
-from coolhead.heads.batches import TrainingRows
 from coolhead.heads.head import Head
 from coolhead.heads.scaling import center_and_scale
 from coolhead.heads.settings import head_settings
-from coolhead.numerics.inputs import check_features
+from coolhead.heads.torch_training.batches import TrainingRows
+from coolhead.numerics.checks import check_features
 
 
 def train_head(
@@ -115,8 +115,8 @@ def _train_with_torch(
     features, labels, rows, n_classes, settings, center, scale, random_state
 ):
     try:
-        from coolhead.heads.network import StandardisedRows
-        from coolhead.heads.training import train_network
+        from coolhead.heads.torch_training.loop import train_network
+        from coolhead.heads.torch_training.network import StandardisedRows
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise

@@ -6,7 +6,7 @@ import numpy as np
 
 from coolhead.metrics.vectors import correctness_and_confidence
 from coolhead.numerics.blocks import row_blocks
-from coolhead.numerics.inputs import check_labels, check_logits, check_probabilities
+from coolhead.numerics.checks import check_labels, check_logits, check_probabilities
 from coolhead.numerics.softmax import brier_rows, log_loss_rows
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from coolhead.numerics.blocks import block_buffer, computing_dtype, row_blocks
-from coolhead.numerics.inputs import (
+from coolhead.numerics.checks import (
     not_finite_message,
     probabilities_message,
     sum_tolerance,

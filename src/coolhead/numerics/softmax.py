@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from coolhead.numerics.blocks import block_buffer, row_blocks
-from coolhead.numerics.inputs import not_finite_message
+from coolhead.numerics.checks import not_finite_message
 
 
 def softmax(logits: np.ndarray, temperature: float | np.ndarray) -> np.ndarray:

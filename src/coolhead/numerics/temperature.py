@@ -12,6 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coolhead.numerics.blocks import computing_dtype
+from coolhead.numerics.checks import (
+    as_logits,
+    check_domains,
+    check_labels,
+    check_weights,
+)
 from coolhead.numerics.groups import (
     Evaluate,
     Groups,
@@ -20,12 +26,6 @@ from coolhead.numerics.groups import (
     group_totals,
     strided_rows,
     warm_start_strides,
-)
-from coolhead.numerics.inputs import (
-    as_logits,
-    check_domains,
-    check_labels,
-    check_weights,
 )
 from coolhead.numerics.moments import Rows, summarise_rows
 from coolhead.numerics.newton import Minimum, Pull, minimise

@@ -10,18 +10,18 @@ from typing import Any
 from markupsafe import Markup
 from matplotlib.figure import Figure
 
-from coolhead import plot
+from coolhead import figures
 from coolhead.report.answer import BEFORE
 
 # Colours of figures that follow the page into dark mode.
 VARIABLES = {
-    plot.INK: "--ink",
-    plot.GREY: "--soft",
-    plot.PALE: "--line",
+    figures.INK: "--ink",
+    figures.GREY: "--soft",
+    figures.PALE: "--line",
     "#e3e7eb": "--grid",
-    plot.BEFORE: "--before",
-    plot.BEFORE_WORDS: "--words-before",
-    plot.AFTER: "--after",
+    figures.BEFORE: "--before",
+    figures.BEFORE_WORDS: "--words-before",
+    figures.AFTER: "--after",
     "#ffffff": "--paper",
 }
 MANY = 24
@@ -43,7 +43,7 @@ def draw_figures(part: dict[str, Any]) -> dict[str, Markup]:
         height = 0.9 + 0.22 * quantiles["method"].n_unique()
         drawings["temperatures"] = (
             height,
-            lambda ax: plot.temperatures(quantiles, ax),
+            lambda ax: figures.temperatures(quantiles, ax),
         )
     return {name: to_svg(name, *drawing) for name, drawing in drawings.items()}
 
@@ -56,14 +56,14 @@ def _comparisons(results: Any, after: str) -> dict[str, Drawing]:
     height = 0.9 + 0.21 * results["split"].n_unique()
     drawings["before_after"] = (
         height,
-        lambda ax: plot.before_after(results, ax, method=after),
+        lambda ax: figures.before_after(results, ax, method=after),
     )
     present = set(results["method"])
     methods = [name for name in (BEFORE, after, "target-only") if name in present]
     if results["target"].n_unique() > 1:
         drawings["by_target"] = (
             3.0,
-            lambda ax: plot.by_target(results, ax, methods=methods),
+            lambda ax: figures.by_target(results, ax, methods=methods),
         )
     return drawings
 
@@ -75,12 +75,12 @@ def _curves(frames: dict[str, Any], methods: list[str]) -> dict[str, Drawing]:
         for place, name in zip(("before", "after"), methods, strict=True):
             drawings[f"histogram_{place}"] = (
                 2.4,
-                partial(plot.confidence_histogram, bins, method=name),
+                partial(figures.confidence_histogram, bins, method=name),
             )
     if len(curves):
         drawings["selective"] = (
             3.0,
-            lambda ax: plot.selective_prediction(curves, ax, methods=methods),
+            lambda ax: figures.selective_prediction(curves, ax, methods=methods),
         )
     return drawings
 
@@ -88,7 +88,7 @@ def _curves(frames: dict[str, Any], methods: list[str]) -> dict[str, Drawing]:
 def to_svg(name: str, height: float, draw: Callable[[Any], Any]) -> Markup:
     """Draw a figure and return it as one SVG element for a page."""
     target = StringIO()
-    with plot.figure_style():
+    with figures.figure_style():
         # A figure of its own, apart from pyplot: no window, nothing left behind.
         figure = Figure(figsize=(WIDTH, height), layout="constrained")
         draw(figure.subplots())

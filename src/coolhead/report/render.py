@@ -7,7 +7,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from coolhead.archive import DomainArchive
 from coolhead.files import atomic_path
-from coolhead.report.evaluation import gather_evaluation
+from coolhead.report.evaluated import gather_evaluation
 from coolhead.report.loading import ReportData, load_run
 from coolhead.report.plot import draw_figures
 from coolhead.report.summarise import summarise
@@ -42,7 +42,7 @@ def write_evaluation_report(
     ----------
     path : file to write.
     calibrator, archive : what was evaluated, and on which rows.
-    lines : what `coolhead.evaluation.evaluate_domains` found.
+    lines : what `coolhead.evaluate.evaluate_domains` found.
     metadata : what the calibrator's file says about it.
     """
     return _write(render(gather_evaluation(calibrator, archive, lines, metadata)), path)

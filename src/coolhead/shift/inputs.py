@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from coolhead.numerics.inputs import check_features
+from coolhead.numerics.checks import check_features
 
 
 def feature_rows(

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from coolhead.numerics.inputs import check_domains
+from coolhead.numerics.checks import check_domains
 from coolhead.numerics.softmax import log_loss_rows
 from coolhead.shift.bounds import TransferBounds, transfer_bounds
 from coolhead.shift.coverage import Coverage, coverage, find_regions

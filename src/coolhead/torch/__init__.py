@@ -3,42 +3,26 @@
 Names are loaded on first use, so importing this package is free.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from coolhead.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from coolhead.torch.backbones import Backbone, load_backbone
-    from coolhead.torch.extraction import extract
-    from coolhead.torch.finetuning import finetune
-    from coolhead.torch.module import CalibratedModule, CalibratedSoftmax
-    from coolhead.torch.onnx import export_onnx
-    from coolhead.torch.transform import ImageTransform
+    from coolhead.torch.calibrated.module import CalibratedModule, CalibratedSoftmax
+    from coolhead.torch.calibrated.onnx import export_onnx
+    from coolhead.torch.images.backbones import Backbone, load_backbone
+    from coolhead.torch.images.extraction import extract
+    from coolhead.torch.images.finetuning import finetune
+    from coolhead.torch.images.transform import ImageTransform
 
-_HOMES = {
-    "Backbone": "backbones",
-    "CalibratedModule": "module",
-    "CalibratedSoftmax": "module",
-    "export_onnx": "onnx",
-    "load_backbone": "backbones",
-    "extract": "extraction",
-    "finetune": "finetuning",
-    "ImageTransform": "transform",
-}
-
-__all__ = [
-    "Backbone",
-    "CalibratedModule",
-    "CalibratedSoftmax",
-    "ImageTransform",
-    "export_onnx",
-    "extract",
-    "finetune",
-    "load_backbone",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        msg = f"module 'coolhead.torch' has no attribute {name!r}"
-        raise AttributeError(msg)
-    return getattr(import_module(f"coolhead.torch.{_HOMES[name]}"), name)
+__getattr__, __dir__, __all__ = lazy_names(  # pyright: ignore
+    "coolhead.torch",
+    {
+        "calibrated.module": ["CalibratedModule", "CalibratedSoftmax"],
+        "calibrated.onnx": ["export_onnx"],
+        "images.backbones": ["Backbone", "load_backbone"],
+        "images.extraction": ["extract"],
+        "images.finetuning": ["finetune"],
+        "images.transform": ["ImageTransform"],
+    },
+)

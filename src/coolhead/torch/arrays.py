@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from PIL import Image
 
-from coolhead.torch.backbones import Backbone, load_backbone
-from coolhead.torch.reading import feature_reader, frozen
+from coolhead.torch.calibrated.reading import feature_reader, frozen
+from coolhead.torch.images.backbones import Backbone, load_backbone
 
 
 def array_features(

@@ -8,7 +8,7 @@ import polars as pl
 from coolhead.experiment.record import read_run_record
 from coolhead.experiment.results import read_table
 from coolhead.experiment.tables import averages, by_split, counts, extras
-from coolhead.experiment.tables.published import Published
+from coolhead.experiment.tables.beside_paper import Published
 from coolhead.experiment.tables.scores import Scores, load_scores
 from coolhead.experiment.tables.table import FORMATS, Table, page_layout, render_table
 from coolhead.files import atomic_path

@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import polars as pl
 
-from coolhead.experiment.tables.published import Published
+from coolhead.experiment.tables.beside_paper import Published
 from coolhead.experiment.tables.scores import Scores, column_mean, label, proposed
 from coolhead.experiment.tables.table import Cells, Table
 from coolhead.metrics import improvement_ratio, pooled_sigma

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import polars as pl
 
-from coolhead.experiment.tables.published import Published
+from coolhead.experiment.tables.beside_paper import Published
 from coolhead.experiment.tables.scores import Scores, label, proposed
 from coolhead.experiment.tables.table import Cells, Table
 

@@ -1,0 +1,109 @@
+"""Bayesian binning into quantiles (BBQ): many binnings, weighted by evidence."""
+
+from functools import partial
+
+import numpy as np
+from scipy.special import betaln
+
+from coolhead.baselines.binning.histogram import Steps, read_steps
+from coolhead.baselines.binning.one_score import apply_curves, fit_curves
+from coolhead.baselines.classwise.base import ScoreCalibrator, ScoreData
+from coolhead.numerics.temperature import Status
+
+PRIOR_WEIGHT = 2.0
+BINNINGS_PER_CLASS = 30
+
+
+class BayesianBinning(ScoreCalibrator):
+    """Average of equal-mass binnings, each weighted by its marginal likelihood.
+
+    A binning into B bins has a Beta prior of weight 2/B on every bin, centred at the
+    middle of the bin. B runs from n^(1/3)/10 to 10·n^(1/3): through every number for
+    the top label, through 30 numbers in geometric steps when every class has a curve.
+
+    Parameters
+    ----------
+    scheme : "top_label" calibrates the confidence, "one_vs_all" every class.
+
+    Attributes
+    ----------
+    curves_ : list of (edges, values), the averaged binnings as one step function.
+    accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
+    """
+
+    def __init__(self, scheme: str = "top_label"):
+        self.scheme = scheme
+
+    def _learns_classes(self) -> bool:
+        return self.scheme == "one_vs_all"
+
+    def _learn(self, data: ScoreData) -> str:
+        limit = None if self.scheme == "top_label" else BINNINGS_PER_CLASS
+        fit_curve = partial(fit_averaged_steps, max_binnings=limit)
+        self.curves_ = fit_curves(data, self.scheme, fit_curve)
+        return Status.CONVERGED
+
+    def _probabilities(self, logits: np.ndarray) -> np.ndarray:
+        return apply_curves(logits, self.scheme, self.curves_, read_steps)
+
+
+def fit_averaged_steps(
+    scores: np.ndarray,
+    hits: np.ndarray,
+    weights: np.ndarray,
+    max_binnings: int | None = None,
+) -> Steps:
+    """Evidence-weighted mean of all binnings, on the union of their edges."""
+    order = np.argsort(scores, kind="stable")
+    scores = scores[order].astype(np.float64)
+    mass = np.concatenate([[0.0], np.cumsum(weights[order])])
+    right = np.concatenate([[0.0], np.cumsum((weights * hits)[order])])
+    binnings = [
+        _one_binning(scores, mass, right, n_bins)
+        for n_bins in _bin_counts(len(scores), max_binnings)
+    ]
+    evidence = np.array([log_evidence for _, _, log_evidence in binnings])
+    share = np.exp(evidence - evidence.max())
+    share /= share.sum()
+    # Binnings without weight would only make the step function longer.
+    heavy = share > 1e-6
+    kept = [b for b, keep in zip(binnings, heavy, strict=True) if keep]
+    edges = np.unique(np.concatenate([inner for inner, _, _ in kept]))
+    # Each piece of the union lies inside one bin: read it at its right end.
+    probes = np.append(edges, np.inf)
+    values = sum(
+        weight * read_steps((inner, means), probes)
+        for weight, (inner, means, _) in zip(share[heavy], kept, strict=True)
+    )
+    return edges, np.asarray(values) / share[heavy].sum()
+
+
+def _bin_counts(n_rows: int, max_binnings: int | None) -> np.ndarray:
+    root = n_rows ** (1 / 3)
+    low = max(1, int(root / 10))
+    high = max(low, min(n_rows, int(np.ceil(10 * root))))
+    if max_binnings is None or high - low < max_binnings:
+        return np.arange(low, high + 1)
+    return np.unique(np.geomspace(low, high, max_binnings).round().astype(int))
+
+
+def _one_binning(
+    scores: np.ndarray, mass: np.ndarray, right: np.ndarray, n_bins: int
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Inner edges, posterior means and log evidence of one equal-mass binning."""
+    cuts = (np.arange(1, n_bins) * len(scores)) // n_bins
+    # Equal scores cannot be told apart, so a cut moves behind the last of them.
+    inner = np.unique(scores[cuts - 1])
+    ends = np.searchsorted(scores, inner, side="right")
+    bounds = np.concatenate([[0], ends, [len(scores)]])
+    total, hit = np.diff(mass[bounds]), np.diff(right[bounds])
+    edges = np.concatenate([[0.0], inner, [1.0]])
+    middle = np.clip((edges[:-1] + edges[1:]) / 2, 1e-6, 1 - 1e-6)
+    weight = PRIOR_WEIGHT / len(middle)
+    alpha, beta = weight * middle, weight * (1 - middle)
+    evidence = betaln(alpha + hit, beta + np.maximum(total - hit, 0))
+    return (
+        inner,
+        (alpha + hit) / (weight + total),
+        float(np.sum(evidence - betaln(alpha, beta))),
+    )

@@ -1,0 +1,84 @@
+"""Maps of one score to one probability, put to work on many classes.
+
+"top_label": the map sees the confidence and whether the prediction is right; the
+other classes share what is left, and the prediction stays. "one_vs_all": every class
+has its own map and the results are scaled to sum to one.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from coolhead.baselines.classwise.base import ScoreData
+from coolhead.numerics.softmax import confidence, softmax
+
+SCHEMES = ("top_label", "one_vs_all")
+# Keeps every class possible, and breaks ties by the original order.
+BLEND = 1e-9
+# Keeps the top label just ahead, so that rounding cannot change it.
+TIE = 1e-5
+
+Curve = Any
+FitCurve = Callable[[np.ndarray, np.ndarray, np.ndarray], Curve]
+ReadCurve = Callable[[Curve, np.ndarray], np.ndarray]
+
+
+def fit_curves(data: ScoreData, scheme: str, fit_curve: FitCurve) -> list[Curve]:
+    """One curve for the top label, or one per class (None where a class is absent)."""
+    if scheme not in SCHEMES:
+        raise ValueError(f"scheme is {scheme!r}; wanted 'top_label' or 'one_vs_all'")
+    if scheme == "top_label":
+        largest, predicted = confidence(data.logits, 1.0)
+        return [fit_curve(largest, predicted == data.labels, data.weights)]
+    probabilities = softmax(data.logits, 1.0)
+    absent = set(data.absent.tolist())
+    return [
+        None
+        if k in absent
+        else fit_curve(
+            np.ascontiguousarray(probabilities[:, k]), data.labels == k, data.weights
+        )
+        for k in range(probabilities.shape[1])
+    ]
+
+
+def apply_curves(
+    logits: np.ndarray, scheme: str, curves: list[Curve], read: ReadCurve
+) -> np.ndarray:
+    """Calibrated probabilities of a block of logits."""
+    if scheme == "top_label":
+        largest, top = confidence(logits, 1.0)
+        return replace_top(logits, top, read(curves[0], largest))
+    probabilities = softmax(logits, 1.0).astype(np.float64)
+    mapped = probabilities.copy()
+    for k, curve in enumerate(curves):
+        if curve is not None:
+            mapped[:, k] = read(curve, probabilities[:, k])
+    mapped += BLEND * probabilities
+    return mapped / mapped.sum(axis=1, keepdims=True)
+
+
+def replace_top(logits: np.ndarray, top: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Probabilities with the wanted one for class `top`, which stays the largest.
+
+    The others keep their proportions, as far as none of them overtakes the top: the
+    second of an overconfident classifier would otherwise inherit all it lost. Where
+    it must be, they are made more even, and a wish below 1/k becomes 1/k.
+    """
+    each, n_classes = np.arange(len(top)), logits.shape[1]
+    # Exactly 1 would make a single surprise infinitely bad.
+    wanted = np.clip(wanted, (1 + 10 * TIE) / n_classes, 1 - BLEND)
+    others = logits.astype(np.float64)
+    others[each, top] = -np.inf
+    # A softmax of their own keeps their digits where the top has nearly all mass.
+    others -= others.max(axis=1, keepdims=True)
+    np.exp(others, out=others)
+    others /= others.sum(axis=1, keepdims=True)
+    even, largest = 1 / (n_classes - 1), others.max(axis=1)
+    allowed = (1 - TIE) * wanted / (1 - wanted)
+    room = np.maximum(largest - even, TIE * even)
+    blend = np.clip((largest - allowed) / room, 0.0, 1.0)[:, None]
+    others = ((1 - blend) * others + blend * even) * (1 - wanted)[:, None]
+    others[each, top] = wanted
+    return others / others.sum(axis=1, keepdims=True)

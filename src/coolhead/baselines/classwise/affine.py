@@ -1,0 +1,103 @@
+"""Fit softmax(A z + c) by likelihood, close to temperature scaling.
+
+The problem is convex. It starts at the set-level temperature and every penalty is
+measured from there, so that the answer does not depend on the unit of the logits and
+is never less likely than temperature scaling.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.optimize import minimize
+
+from coolhead.baselines.classwise.base import ScoreData
+from coolhead.numerics.slopes import affine_slopes
+from coolhead.numerics.temperature import fit_temperature
+
+Gradient = tuple[float, np.ndarray]
+
+
+class Start(NamedTuple):
+    """Temperature scaling, where the descent begins."""
+
+    inverse: float
+    status: str
+    present: np.ndarray
+
+
+def temperature_start(data: ScoreData) -> Start:
+    """Fit the set-level temperature; find the classes that have rows."""
+    fitted = fit_temperature(data.logits, data.labels, sample_weight=data.weights)
+    present = np.ones(data.logits.shape[1], bool)
+    present[data.absent] = False
+    return Start(1 / fitted.temperature, fitted.status, present)
+
+
+def mean_loss(
+    data: ScoreData, slope: np.ndarray, bias: np.ndarray
+) -> tuple[float, np.ndarray, np.ndarray]:
+    """Weighted mean loss of softmax(A z + c), and its gradient by A and by c."""
+    total = float(data.weights.sum())
+    loss, by_slope, by_bias = affine_slopes(
+        data.logits, data.labels, data.weights, slope, bias
+    )
+    return loss / total, by_slope / total, by_bias / total
+
+
+def curvatures(data: ScoreData, inverse: float) -> tuple[np.ndarray, np.ndarray]:
+    """About how much the loss bends along each scale and each bias, (k,) each.
+
+    In units of its inverse root every parameter is equally steep, and L-BFGS needs
+    few steps.
+    """
+    shares = np.bincount(data.labels, data.weights, data.logits.shape[1])
+    shares = shares / shares.sum()
+    bias = shares * (1 - shares)
+    squares = np.einsum("ij,ij->j", data.logits, data.logits, dtype=np.float64)
+    return inverse**2 * squares / len(data.logits), bias
+
+
+def centred_bias(values: np.ndarray, present: np.ndarray) -> np.ndarray:
+    """Biases with mean zero over the classes that have rows, zero for the others.
+
+    A common shift of the present classes would push the absent ones towards
+    probability zero; the mean is therefore taken out.
+    """
+    return np.where(present, values - values[present].mean(), 0.0)
+
+
+def descend(
+    objective: Callable[[np.ndarray], Gradient],
+    start: np.ndarray,
+    bend: np.ndarray,
+    *,
+    tolerance: float = 1e-10,
+    limits: np.ndarray | None = None,
+) -> np.ndarray:
+    """Minimise with L-BFGS in units of 1/√bend, within ±`limits` where given.
+
+    A result that is no better than the start is refused.
+    """
+    unit = 1 / np.sqrt(np.maximum(bend, 1e-12))
+
+    def scaled(parameters: np.ndarray) -> Gradient:
+        loss, gradient = objective(parameters * unit)
+        return loss, gradient * unit
+
+    reach = np.full(len(unit), np.inf) if limits is None else limits / unit
+    found: Any = minimize(
+        scaled,
+        start / unit,
+        jac=True,
+        method="L-BFGS-B",
+        bounds=np.column_stack([-reach, reach]),  # pyright: ignore[reportArgumentType]
+        options={"maxiter": 300, "ftol": tolerance, "gtol": 1e-7, "maxcor": 20},
+    )
+    return found.x * unit if found.fun <= objective(start)[0] else start
+
+
+def softmax_rows(scores: np.ndarray) -> np.ndarray:
+    """Softmax of a small block of scores."""
+    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return powers / powers.sum(axis=1, keepdims=True)

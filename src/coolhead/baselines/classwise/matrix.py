@@ -1,0 +1,90 @@
+"""Matrix scaling, never without its off-diagonal and bias penalties (ODIR)."""
+
+import numpy as np
+
+from coolhead.baselines.classwise.affine import (
+    Gradient,
+    centred_bias,
+    curvatures,
+    descend,
+    mean_loss,
+    softmax_rows,
+    temperature_start,
+)
+from coolhead.baselines.classwise.base import ScoreCalibrator, ScoreData
+
+
+class MatrixScaling(ScoreCalibrator):
+    """softmax(W z + c) with penalties on what lies off the diagonal and on c.
+
+    Parameters
+    ----------
+    off_diagonal_penalty : L2 penalty on the off-diagonal entries, relative to the
+        set-level inverse temperature; positive.
+    bias_penalty : L2 penalty on the biases; positive.
+    diagonal_penalty : L2 penalty on the diagonal's relative distance from the
+        set-level inverse temperature.
+
+    Attributes
+    ----------
+    matrix_ : (k, k) W; bias_ : (k,) c. Rows of classes that never occur keep the
+        set-level scale and no bias.
+    accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
+    """
+
+    def __init__(
+        self,
+        *,
+        off_diagonal_penalty: float = 1.0,
+        bias_penalty: float = 1e-2,
+        diagonal_penalty: float = 1e-2,
+    ):
+        self.off_diagonal_penalty = off_diagonal_penalty
+        self.bias_penalty = bias_penalty
+        self.diagonal_penalty = diagonal_penalty
+
+    def _learns_classes(self) -> bool:
+        return True
+
+    def _learn(self, data: ScoreData) -> str:
+        start = temperature_start(data)
+        k, present = data.logits.shape[1], start.present
+        penalties = self._penalties(k)
+
+        def split(parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            change = parameters[: k * k].reshape(k, k) * present[:, None]
+            return change, centred_bias(parameters[k * k :], present)
+
+        def objective(parameters: np.ndarray) -> Gradient:
+            change, bias = split(parameters)
+            loss, by_matrix, by_bias = mean_loss(
+                data, start.inverse * (np.eye(k) + change), bias
+            )
+            loss += float(np.sum(penalties * change**2))
+            loss += self.bias_penalty * float(np.sum(bias**2))
+            by_change = start.inverse * by_matrix + 2 * penalties * change
+            by_change *= present[:, None]
+            pull = centred_bias(by_bias + 2 * self.bias_penalty * bias, present)
+            return loss, np.concatenate([by_change.ravel(), pull])
+
+        square, spread = curvatures(data, start.inverse)
+        by_matrix = np.outer(spread, square) + 2 * penalties
+        bend = np.concatenate([by_matrix.ravel(), spread + 2 * self.bias_penalty])
+        found = descend(objective, np.zeros(k * k + k), bend, tolerance=1e-8)
+        change, self.bias_ = split(found)
+        self.matrix_ = start.inverse * (np.eye(k) + change)
+        return start.status
+
+    def _penalties(self, n_classes: int) -> np.ndarray:
+        """Penalty of every entry of the matrix, (k, k)."""
+        if not min(self.off_diagonal_penalty, self.bias_penalty) > 0:
+            raise ValueError(
+                "off_diagonal_penalty and bias_penalty must be positive, found "
+                f"{self.off_diagonal_penalty} and {self.bias_penalty}"
+            )
+        penalties = np.full((n_classes, n_classes), float(self.off_diagonal_penalty))
+        np.fill_diagonal(penalties, self.diagonal_penalty)
+        return penalties
+
+    def _probabilities(self, logits: np.ndarray) -> np.ndarray:
+        return softmax_rows(logits @ self.matrix_.T + self.bias_)

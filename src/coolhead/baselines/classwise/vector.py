@@ -1,0 +1,121 @@
+"""Vector scaling and bias-corrected temperature: one number or two per class."""
+
+import numpy as np
+
+from coolhead.baselines.classwise.affine import (
+    Gradient,
+    centred_bias,
+    curvatures,
+    descend,
+    mean_loss,
+    softmax_rows,
+    temperature_start,
+)
+from coolhead.baselines.classwise.base import ScoreCalibrator, ScoreData
+from coolhead.numerics.temperature import BOUND
+
+
+class VectorScaling(ScoreCalibrator):
+    """softmax(v∘z + c), with a scale and, if wanted, a bias for every class.
+
+    Parameters
+    ----------
+    bias : False fits the scales alone ("no-bias vector scaling").
+    penalty : L2 penalty on biases and on the scales' relative distance from the
+        set-level inverse temperature.
+
+    Attributes
+    ----------
+    scale_ : (k,) v; bias_ : (k,) c. Classes without rows keep the set-level scale
+        and no bias.
+    accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
+    """
+
+    def __init__(self, *, bias: bool = True, penalty: float = 1e-3):
+        self.bias = bias
+        self.penalty = penalty
+
+    def _learns_classes(self) -> bool:
+        return True
+
+    def _learn(self, data: ScoreData) -> str:
+        start = temperature_start(data)
+        n_classes, present = data.logits.shape[1], start.present
+        square, spread = curvatures(data, start.inverse)
+        bend = [square * spread + 2 * self.penalty]
+        if self.bias:
+            bend.append(spread + 2 * self.penalty)
+
+        def split(parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            stretch = np.where(present, parameters[:n_classes], 0.0)
+            if not self.bias:
+                return stretch, np.zeros(n_classes)
+            return stretch, centred_bias(parameters[n_classes:], present)
+
+        def objective(parameters: np.ndarray) -> Gradient:
+            stretch, bias = split(parameters)
+            scale = start.inverse * (1 + stretch)
+            loss, by_scale, by_bias = mean_loss(data, scale, bias)
+            loss += self.penalty * (np.sum(stretch**2) + np.sum(bias**2))
+            by_stretch = start.inverse * by_scale + 2 * self.penalty * stretch
+            gradient = [np.where(present, by_stretch, 0.0)]
+            if self.bias:
+                pull = by_bias + 2 * self.penalty * bias
+                gradient.append(centred_bias(pull, present))
+            return loss, np.concatenate(gradient)
+
+        bend = np.concatenate(bend)
+        stretch, self.bias_ = split(descend(objective, np.zeros(len(bend)), bend))
+        self.scale_ = start.inverse * (1 + stretch)
+        return start.status
+
+    def _probabilities(self, logits: np.ndarray) -> np.ndarray:
+        return softmax_rows(logits * self.scale_ + self.bias_)
+
+
+class BiasCorrectedTemperature(ScoreCalibrator):
+    """softmax(z/T + c): temperature scaling with a bias for every class (BCTS).
+
+    Parameters
+    ----------
+    penalty : L2 penalty on the biases.
+
+    Attributes
+    ----------
+    temperature_ : float; bias_ : (k,), zero for classes without rows.
+    accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
+    """
+
+    def __init__(self, penalty: float = 1e-3):
+        self.penalty = penalty
+
+    def _learns_classes(self) -> bool:
+        return True
+
+    def _learn(self, data: ScoreData) -> str:
+        start = temperature_start(data)
+        n_classes = data.logits.shape[1]
+
+        def split(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+            # In log b the inverse temperature is positive and steps are relative.
+            inverse = start.inverse * float(np.exp(parameters[0]))
+            return inverse, centred_bias(parameters[1:], start.present)
+
+        def objective(parameters: np.ndarray) -> Gradient:
+            inverse, bias = split(parameters)
+            loss, by_scale, by_bias = mean_loss(data, np.full(n_classes, inverse), bias)
+            pull = centred_bias(by_bias + 2 * self.penalty * bias, start.present)
+            loss += self.penalty * float(np.sum(bias**2))
+            return loss, np.r_[inverse * by_scale.sum(), pull]
+
+        square, spread = curvatures(data, start.inverse)
+        bend = np.r_[square @ spread, spread + 2 * self.penalty]
+        # Without a minimum the temperature would run away; the biases have a penalty.
+        limits = np.r_[2 * np.log(BOUND), np.full(n_classes, np.inf)]
+        found = descend(objective, np.zeros(1 + n_classes), bend, limits=limits)
+        inverse, self.bias_ = split(found)
+        self.temperature_ = 1 / inverse
+        return start.status
+
+    def _probabilities(self, logits: np.ndarray) -> np.ndarray:
+        return softmax_rows(logits / self.temperature_ + self.bias_)

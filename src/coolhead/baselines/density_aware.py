@@ -1,0 +1,186 @@
+"""DAC: the further a sample lies from known data, the higher its temperature."""
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.optimize import minimize
+from sklearn.neighbors import NearestNeighbors
+
+from coolhead.baselines.transfer.weighted import remember_beyond
+from coolhead.calibrators.base import FitData, TemperatureCalibrator
+from coolhead.calibrators.temperature import set_level
+from coolhead.numerics.checks import check_features
+from coolhead.numerics.slopes import temperature_slopes
+
+FLOOR_SHARE = 0.1
+
+
+class DensityAwareTemperature(TemperatureCalibrator):
+    """T(x) = w₀ + Σ_l w_l s_l(x), with s_l the squared distance to a near neighbour.
+
+    This is the first stage of DAC; `TwoStageCalibration` adds the second, a base
+    calibrator on z / T(x). Distances are measured between features of unit length,
+    layer by layer. The fit starts at the set-level temperature.
+
+    Parameters
+    ----------
+    n_neighbors : the neighbour whose distance is taken.
+    neighbor : "kth" as described in the paper, "nearest" as in its released code.
+    layer_widths : columns of each layer when `features` joins several; None for one.
+    loss : "nll" or "brier".
+    max_reference : reference rows kept, drawn at random beyond that.
+    random_state : seed of that draw.
+
+    Attributes
+    ----------
+    coef_ : (layers,) w_l, not negative; intercept_ : w₀; floor_ : smallest T.
+    temperature_ : float, the set-level temperature.
+    reference_ : (r, d) features that distances are measured to.
+    status_, nll_, nll_uncalibrated_ : of the fit set.
+    """
+
+    uses_features = True
+
+    def __init__(
+        self,
+        n_neighbors: int = 10,
+        *,
+        neighbor: str = "kth",
+        layer_widths: tuple[int, ...] | None = None,
+        loss: str = "nll",
+        max_reference: int = 10_000,
+        random_state: int = 0,
+    ):
+        self.n_neighbors = n_neighbors
+        self.neighbor = neighbor
+        self.layer_widths = layer_widths
+        self.loss = loss
+        self.max_reference = max_reference
+        self.random_state = random_state
+
+    def fit(
+        self,
+        logits: Any,
+        labels: Any,
+        *,
+        features: Any = None,
+        reference_features: Any = None,
+        sample_domain: Any = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Learn how temperature grows with distance.
+
+        `reference_features` (r, d) are those of the classifier's training data.
+        Without them each row is measured against the other calibration rows.
+        """
+        self._check_options()
+        data = self._begin_fit(logits, labels, features, sample_domain, sample_weight)
+        own = reference_features is None
+        known = (
+            data.features
+            if own
+            else check_features(
+                reference_features,
+                len(reference_features),
+                self.n_features_,
+                "reference_features",
+            )
+        )
+        self._layers()
+        rng = np.random.default_rng(self.random_state)
+        kept = np.sort(rng.permutation(len(known))[: self.max_reference])
+        self.reference_ = known[kept].astype(np.float32)
+        distances = self._distances(data.features, own=own)
+        solution = set_level(data, data.weights)
+        self.temperature_ = float(solution.temperature[0])
+        self.floor_ = FLOOR_SHARE * self.temperature_
+        self._fit_weights(data, distances)
+        remember_beyond(self, data, self._combine(distances), solution)
+        return self
+
+    def _check_options(self) -> None:
+        if self.neighbor not in ("kth", "nearest"):
+            raise ValueError(
+                f"neighbor is {self.neighbor!r}; wanted 'kth' or 'nearest'"
+            )
+        if self.loss not in ("nll", "brier"):
+            raise ValueError(f"loss is {self.loss!r}; wanted 'nll' or 'brier'")
+        if self.n_neighbors < 1:
+            raise ValueError(f"n_neighbors is {self.n_neighbors}; wanted at least 1")
+
+    def _layers(self) -> list[slice]:
+        widths: Any = self.layer_widths or (self.n_features_,)
+        if sum(widths) != self.n_features_:
+            msg = (
+                f"layer_widths sum to {sum(widths)}, features have "
+                f"{self.n_features_} columns"
+            )
+            raise ValueError(msg)
+        ends = np.cumsum(widths)
+        return [
+            slice(int(end - w), int(end)) for end, w in zip(ends, widths, strict=True)
+        ]
+
+    def _distances(self, features: np.ndarray, *, own: bool = False) -> np.ndarray:
+        """Squared distances (n, layers); `own` rows do not count as their neighbour."""
+        k = 1 if self.neighbor == "nearest" else self.n_neighbors
+        columns = [
+            neighbor_distances(features[:, layer], self.reference_[:, layer], k + own)
+            for layer in self._layers()
+        ]
+        return np.stack(columns, axis=1)
+
+    def _fit_weights(self, data: FitData, distances: np.ndarray) -> None:
+        """L-BFGS in units of the set-level temperature and the mean distances."""
+        means = np.maximum(distances.mean(axis=0), np.finfo(float).tiny)
+        inputs = np.column_stack([np.ones(len(distances)), distances / means])
+        weights = np.ones(len(inputs)) if data.weights is None else data.weights
+        shares = weights / weights.sum()
+
+        def objective(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+            raw = inputs @ parameters
+            relative = np.maximum(raw, FLOOR_SHARE)
+            losses, slopes = temperature_slopes(
+                data.rows.logits, data.labels, relative * self.temperature_, self.loss
+            )
+            flow = shares * slopes / relative * (raw > FLOOR_SHARE)
+            return float(shares @ losses), inputs.T @ flow
+
+        n_layers = distances.shape[1]
+        starts = [np.r_[1.0, np.zeros(n_layers)], np.full(n_layers + 1, 0.5)]
+        ends: list[Any] = [
+            minimize(
+                objective,
+                start,
+                jac=True,
+                method="L-BFGS-B",
+                bounds=[(None, None), *[(0.0, None)] * n_layers],
+                options={"ftol": 1e-12, "gtol": 1e-8},
+            )
+            for start in starts
+        ]
+        best = min(ends, key=lambda end: end.fun).x
+        self.intercept_ = float(best[0] * self.temperature_)
+        self.coef_ = best[1:] * self.temperature_ / means
+
+    def _combine(self, distances: np.ndarray) -> np.ndarray:
+        return np.maximum(distances @ self.coef_ + self.intercept_, self.floor_)
+
+    def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
+        return self._combine(self._distances(features))
+
+
+def neighbor_distances(
+    features: np.ndarray, reference: np.ndarray, n_neighbors: int
+) -> np.ndarray:
+    """Squared distance (n,) to the n-th nearest reference row, at unit length."""
+    n_neighbors = min(n_neighbors, len(reference))
+    search = NearestNeighbors(n_neighbors=n_neighbors, algorithm="brute")
+    search.fit(_unit_length(reference))
+    distance, _ = search.kneighbors(_unit_length(features))
+    return distance[:, -1].astype(np.float64) ** 2
+
+
+def _unit_length(rows: np.ndarray) -> np.ndarray:
+    length = np.sqrt(np.vecdot(rows, rows))[:, None]
+    return (rows / np.where(length > 0, length, 1)).astype(np.float32)

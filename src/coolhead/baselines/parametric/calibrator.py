@@ -1,0 +1,141 @@
+"""PTS: the temperature as a small network of the largest logits."""
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.optimize import minimize
+
+from coolhead.baselines.parametric.layers import (
+    backward,
+    forward,
+    initial_layers,
+    pack,
+    unpack,
+)
+from coolhead.baselines.transfer.weighted import remember_beyond
+from coolhead.calibrators.base import FitData, TemperatureCalibrator
+from coolhead.calibrators.temperature import set_level
+from coolhead.numerics.blocks import row_blocks
+from coolhead.numerics.slopes import temperature_slopes
+from coolhead.numerics.temperature import BOUND
+
+
+class ParameterizedTemperature(TemperatureCalibrator):
+    """T(z) from a network of ReLU units on the sorted largest logits (PTS).
+
+    The network predicts log T relative to the set-level temperature, where it also
+    starts: T is positive without a kink, and the fit cannot do worse than its start.
+
+    Parameters
+    ----------
+    n_top : largest logits that enter; all, if there are fewer classes.
+    hidden : units of the hidden layers.
+    loss : "brier", the published squared error, or "nll".
+    penalty : L2 penalty of the network's weights.
+    max_iter : of the full-batch L-BFGS.
+    random_state : seed of the initial weights.
+
+    Attributes
+    ----------
+    layers_ : list of (weights, biases); shift_, scale_ : of the network's inputs.
+    temperature_ : float, the set-level temperature.
+    status_, nll_, nll_uncalibrated_ : of the fit set.
+    """
+
+    def __init__(
+        self,
+        *,
+        n_top: int = 10,
+        hidden: tuple[int, ...] = (5, 5),
+        loss: str = "brier",
+        penalty: float = 1e-4,
+        max_iter: int = 200,
+        random_state: int = 0,
+    ):
+        self.n_top = n_top
+        self.hidden = hidden
+        self.loss = loss
+        self.penalty = penalty
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(
+        self,
+        logits: Any,
+        labels: Any,
+        *,
+        features: Any = None,
+        sample_domain: Any = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Train the network with L-BFGS on all rows at once."""
+        if self.loss not in ("brier", "nll"):
+            raise ValueError(f"loss is {self.loss!r}; wanted 'brier' or 'nll'")
+        data = self._begin_fit(logits, labels, None, sample_domain, sample_weight)
+        common = set_level(data, data.weights)
+        self.temperature_ = float(common.temperature[0])
+        spread = float(data.rows.drop.mean())
+        self.bounds_ = (spread / BOUND, spread * BOUND) if spread > 0 else (1.0, 1.0)
+        inputs = largest_logits(data.rows.logits, self.n_top)
+        self.shift_ = inputs.mean(axis=0)
+        deviation = inputs.std(axis=0)
+        self.scale_ = np.where(deviation > 0, deviation, 1.0)
+        self._train(data, (inputs - self.shift_) / self.scale_)
+        temperature = self._temperature(data.rows.logits, None)
+        remember_beyond(self, data, temperature, common)
+        return self
+
+    def _train(self, data: FitData, inputs: np.ndarray) -> None:
+        rng = np.random.default_rng(self.random_state)
+        layers = initial_layers((inputs.shape[1], *self.hidden), rng)
+        shapes = [weights.shape for weights, _ in layers]
+        weights = np.ones(len(inputs)) if data.weights is None else data.weights
+        shares = weights / weights.sum()
+
+        def objective(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+            layers = unpack(parameters, shapes)
+            output, memory = forward(inputs, layers)
+            temperature, free = self._bounded(output)
+            losses, slopes = temperature_slopes(
+                data.rows.logits, data.labels, temperature, self.loss
+            )
+            gradients = backward(shares * slopes * free, layers, memory)
+            norm = sum(float(np.sum(w**2)) for w, _ in layers)
+            pulled = [
+                (dw + 2 * self.penalty * w, db)
+                for (dw, db), (w, _) in zip(gradients, layers, strict=True)
+            ]
+            return float(shares @ losses) + self.penalty * norm, pack(pulled)
+
+        found: Any = minimize(
+            objective,
+            pack(layers),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": self.max_iter, "ftol": 1e-10, "gtol": 1e-7},
+        )
+        self.n_iter_ = int(found.nit)
+        self.layers_ = unpack(found.x, shapes)
+
+    def _bounded(self, output: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """T of the network's output, and which rows are not stuck at a bound."""
+        low, high = np.log(np.divide(self.bounds_, self.temperature_))
+        free = (output > low) & (output < high)
+        return self.temperature_ * np.exp(np.clip(output, low, high)), free
+
+    def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
+        inputs = (largest_logits(logits, self.n_top) - self.shift_) / self.scale_
+        return self._bounded(forward(inputs, self.layers_)[0])[0]
+
+
+def largest_logits(logits: np.ndarray, n_top: int) -> np.ndarray:
+    """The largest logits of each row, descending, minus the row's mean."""
+    n_rows, n_classes = logits.shape
+    n_top = min(n_top, n_classes)
+    largest = np.empty((n_rows, n_top))
+    for rows in row_blocks(n_rows, n_classes):
+        block = logits[rows]
+        top = np.partition(block, n_classes - n_top, axis=1)[:, n_classes - n_top :]
+        mean = block.mean(axis=1, dtype=np.float64, keepdims=True)
+        largest[rows] = np.sort(top, axis=1)[:, ::-1] - mean
+    return largest

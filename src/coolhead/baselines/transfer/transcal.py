@@ -1,0 +1,224 @@
+"""TransCal: match the mean confidence on the target to its estimated accuracy.
+
+The target's error is estimated from weighted source errors, with a power of the
+weights against their variance and two control variates. Power and temperature are
+one equation in two unknowns: the published optimiser therefore returns a function of
+its start. The "root" solver fixes the power and solves for the temperature.
+"""
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.optimize import approx_fprime, brentq, minimize
+
+from coolhead.baselines.transfer.error_estimate import (
+    Evidence,
+    estimated_accuracy,
+    estimated_error,
+    gather_evidence,
+)
+from coolhead.baselines.transfer.weighted import remember_quality, weigh_rows
+from coolhead.calibrators.base import TemperatureCalibrator
+from coolhead.numerics.blocks import row_blocks
+from coolhead.numerics.checks import check_logits
+from coolhead.numerics.slopes import temperature_slopes
+from coolhead.numerics.softmax import confidence
+from coolhead.numerics.temperature import BOUND, Status
+from coolhead.shift.ratio import DensityRatio
+
+PUBLISHED_START = (2.0, 0.5)
+
+
+class TransCal(TemperatureCalibrator):
+    """One temperature whose mean target confidence equals the estimated accuracy.
+
+    Parameters
+    ----------
+    solver : "published" minimises over temperature >= 1 and weight power in [0, 1]
+        from the published start (2, 0.5); "root" keeps `weight_power` and finds the
+        one temperature, below or above 1, that fits.
+    weight_power : λ of the "root" solver, in [0, 1].
+    control_variates : whether the error estimate uses them.
+    min_domain_share, estimator, max_weight, random_state : as in
+        `WeightedTemperature`.
+
+    Attributes
+    ----------
+    temperature_ : float
+    weight_power_ : λ at the end.
+    target_accuracy_ : estimated accuracy on the target, cut to [0, 1].
+    mismatch_ : |mean target confidence - estimated accuracy| that is left.
+    Others as `WeightedTemperature`.
+    """
+
+    def __init__(
+        self,
+        *,
+        solver: str = "published",
+        weight_power: float = 0.5,
+        control_variates: bool = True,
+        min_domain_share: float = 0.0,
+        estimator: str = "discriminator",
+        max_weight: float = 50.0,
+        random_state: int = 0,
+    ):
+        self.solver = solver
+        self.weight_power = weight_power
+        self.control_variates = control_variates
+        self.min_domain_share = min_domain_share
+        self.estimator = estimator
+        self.max_weight = max_weight
+        self.random_state = random_state
+
+    def fit(
+        self,
+        logits: Any,
+        labels: Any,
+        *,
+        features: Any,
+        target_features: Any,
+        target_logits: Any = None,
+        reference_features: Any = None,
+        sample_domain: Any = None,
+        sample_weight: Any = None,
+        density_ratio: DensityRatio | None = None,
+    ) -> Self:
+        """Match confidence and estimated accuracy on the target.
+
+        `target_logits` (m, k) are needed; other arguments as
+        `WeightedTemperature.fit`.
+        """
+        data = self._begin_fit(logits, labels, None, sample_domain, sample_weight)
+        target_logits = self._check_target_logits(target_logits)
+        weights = weigh_rows(
+            self, data, features, target_features, reference_features, density_ratio
+        )
+        if len(target_logits) != len(target_features):
+            raise ValueError(
+                f"target_logits has {len(target_logits)} rows, target_features "
+                f"{len(target_features)}; wanted the same rows"
+            )
+        evidence = gather_evidence(
+            data.rows.logits, data.labels, weights, self.control_variates
+        )
+        if self.solver == "published":
+            fitted = published_solution(target_logits, evidence)
+        else:
+            fitted = root_solution(target_logits, evidence, self.weight_power)
+        self.temperature_, self.weight_power_, status = fitted
+        self.target_accuracy_ = estimated_accuracy(evidence, self.weight_power_)
+        reached = mean_confidence(target_logits, self.temperature_)
+        self.mismatch_ = abs(reached - self.target_accuracy_)
+        remember_quality(self, data, self.temperature_, status)
+        return self
+
+    def _check_target_logits(self, target_logits: Any) -> np.ndarray:
+        if self.solver not in ("published", "root"):
+            msg = f"solver is {self.solver!r}; wanted 'published' or 'root'"
+            raise ValueError(msg)
+        if not 0 <= self.weight_power <= 1:
+            msg = f"weight_power is {self.weight_power}; wanted a number in [0, 1]"
+            raise ValueError(msg)
+        if target_logits is None:
+            msg = (
+                "target_logits is missing: TransCal needs unlabelled target data; "
+                f"wanted an array (m, {self.n_classes_})"
+            )
+            raise ValueError(msg)
+        array = check_logits(target_logits, "target_logits")
+        if array.shape[1] != self.n_classes_:
+            msg = (
+                f"target_logits has {array.shape[1]} columns; wanted "
+                f"{self.n_classes_}, as logits has"
+            )
+            raise ValueError(msg)
+        return array
+
+    def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
+        return np.full(len(logits), self.temperature_)
+
+
+def mean_confidence(logits: np.ndarray, temperature: float) -> float:
+    """Mean of the largest probabilities; it falls as the temperature rises."""
+    return float(confidence(logits, temperature)[0].mean(dtype=np.float64))
+
+
+def mean_spread(logits: np.ndarray) -> float:
+    """Mean of (row maximum - row mean), the unit of temperatures."""
+    drops = [
+        part.max(axis=1) - part.mean(axis=1)
+        for rows in row_blocks(*logits.shape)
+        for part in [logits[rows].astype(np.float64)]
+    ]
+    return float(np.concatenate(drops).mean())
+
+
+def confidence_slope(
+    logits: np.ndarray, top: np.ndarray, temperature: float
+) -> tuple[float, float]:
+    """Mean confidence and its derivative by the temperature.
+
+    The derivative is exact: differences of float32 confidences would be noise.
+    """
+    losses, slopes = temperature_slopes(logits, top, np.full(len(top), temperature))
+    largest = np.exp(-losses)
+    return float(largest.mean()), float(-np.mean(largest * slopes) / temperature)
+
+
+def published_solution(
+    target_logits: np.ndarray, evidence: Evidence
+) -> tuple[float, float, str]:
+    """Return (T, λ, status) by SLSQP from (2, 0.5) with T >= 1 and 0 <= λ <= 1."""
+
+    spread = mean_spread(target_logits)
+    if spread <= 0:
+        return 1.0, PUBLISHED_START[1], Status.CONSTANT_LOGITS
+    top = target_logits.argmax(axis=1)
+
+    def mismatch(parameters: np.ndarray) -> tuple[float, np.ndarray]:
+        temperature, power = parameters
+        reached, slope = confidence_slope(target_logits, top, temperature)
+        gap = reached - 1 + estimated_error(evidence, power)
+        by_power: Any = approx_fprime(
+            [power], lambda value: estimated_error(evidence, value[0])
+        )
+        return abs(gap), np.sign(gap) * np.array([slope, by_power[0]])
+
+    found = minimize(
+        mismatch,
+        PUBLISHED_START,
+        jac=True,
+        method="SLSQP",
+        bounds=((1.0, None), (0.0, 1.0)),
+    )
+    temperature, power = float(found.x[0]), float(found.x[1])
+    if not (np.isfinite(found.fun) and np.isfinite(found.x).all()):
+        return 1.0, PUBLISHED_START[1], Status.FALLBACK
+    power = float(np.clip(power, 0.0, 1.0))
+    if temperature <= 1 + 1e-9:
+        return 1.0, power, Status.AT_BOUND
+    if temperature > BOUND * spread:
+        # Even an almost uniform prediction is surer than the estimated accuracy.
+        return temperature, power, Status.AT_BOUND
+    return temperature, power, Status.CONVERGED
+
+
+def root_solution(
+    target_logits: np.ndarray, evidence: Evidence, power: float
+) -> tuple[float, float, str]:
+    """Return (T, λ, status) with λ given and T by root finding."""
+    wanted = estimated_accuracy(evidence, power)
+    spread = mean_spread(target_logits)
+    if spread <= 0:
+        return 1.0, power, Status.CONSTANT_LOGITS
+    low, high = np.log(spread) - np.log(BOUND), np.log(spread) + np.log(BOUND)
+
+    def excess(position: float) -> float:
+        return mean_confidence(target_logits, float(np.exp(position))) - wanted
+
+    if excess(low) <= 0:
+        return float(np.exp(low)), power, Status.AT_BOUND
+    if excess(high) >= 0:
+        return float(np.exp(high)), power, Status.AT_BOUND
+    root: Any = brentq(excess, low, high, xtol=1e-9)
+    return float(np.exp(root)), power, Status.CONVERGED

@@ -1,0 +1,215 @@
+"""A scikit-learn classifier whose confidence is calibrated for unseen domains."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.frozen import FrozenEstimator
+from sklearn.preprocessing import LabelEncoder
+from sklearn.utils import (
+    _safe_indexing,
+    assert_all_finite,
+    column_or_1d,
+    get_tags,
+    indexable,
+)
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+
+from coolhead.calibrators.base import fresh
+from coolhead.calibrators.classifier.unseen import (
+    Unseen,
+    estimator_features,
+    estimator_logits,
+    left_out_logits,
+    split_by_source,
+)
+from coolhead.calibrators.temperature import TemperatureScaling
+from coolhead.numerics.checks import check_domains, check_weights
+
+
+def _calibrator_has_temperature(classifier: "CalibratedClassifier") -> bool:
+    """Methods that change the class scores have no temperature."""
+    calibrator = getattr(classifier, "calibrator_", classifier.calibrator)
+    return calibrator is None or hasattr(calibrator, "temperature")
+
+
+class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+    """A classifier and a calibrator behind the ordinary `fit(X, y)`.
+
+    The calibrator never sees rows the estimator was fitted on.
+
+    Parameters
+    ----------
+    estimator : classifier with `decision_function` or `predict_proba`. A
+        `FrozenEstimator` is used as it is and never refitted.
+    calibrator : any calibrator of coolhead; None stands for `TemperatureScaling()`.
+    source : names of the domains the estimator is fitted on; the calibrator is fitted
+        on all others. None fits the estimator on all rows and the calibrator on
+        out-of-fold logits.
+    cv : how those folds are made: None (leave one domain out with `sample_domain`,
+        else 5 stratified folds), a number of folds, or a splitter.
+    features : what the calibrator sees as features: None for `X`, the name of a step
+        of a pipeline (its output), or a function of (estimator, X).
+    random_state : of the default folds.
+
+    Attributes
+    ----------
+    classes_ : class labels in the order of the columns of `predict_proba`.
+    estimator_, calibrator_ : the fitted parts.
+    n_calibration_rows_ : rows the calibrator was fitted on.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = ch.CalibratedClassifier(LogisticRegression(max_iter=500))
+    >>> model.fit(X, y).predict_proba(X[:1]).shape
+    (1, 3)
+    """
+
+    # Domains are what this estimator is for: routed without being asked.
+    __metadata_request__fit: ClassVar = {"sample_domain": True}
+    classes_: Any
+    estimator_: Any
+    calibrator_: Any
+
+    def __init__(
+        self,
+        estimator: Any,
+        calibrator: Any = None,
+        *,
+        source: list[Any] | None = None,
+        cv: Any = None,
+        features: str | Callable | None = None,
+        random_state: Any = 0,
+    ):
+        self.estimator = estimator
+        self.calibrator = calibrator
+        self.source = source
+        self.cv = cv
+        self.features = features
+        self.random_state = random_state
+
+    def fit(
+        self, X: Any, y: Any, *, sample_domain: Any = None, sample_weight: Any = None
+    ) -> Self:
+        """Fit the estimator, then the calibrator on rows the estimator did not see."""
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None")
+        X, y = indexable(X, y)
+        y = column_or_1d(y, warn=True)
+        assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
+        encoder = LabelEncoder().fit(y)
+        self.classes_ = encoder.classes_
+        n_rows = len(y)
+        weights = check_weights(sample_weight, n_rows)
+        domains = (
+            None if sample_domain is None else check_domains(sample_domain, n_rows)
+        )
+        unseen = self._unseen_logits(X, y, domains, weights)
+        self._fit_calibrator(X, encoder.transform(y), domains, weights, unseen)
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Calibrated probabilities, (n, k), columns in the order of `classes_`."""
+        logits, features = self._query(X)
+        return self.calibrator_.predict_proba(logits, features)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Predicted class labels."""
+        _, predicted = self.confidence(X)
+        return self.classes_[predicted]
+
+    def confidence(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Calibrated confidence and the index of the predicted class, (n,) each."""
+        logits, features = self._query(X)
+        return self.calibrator_.confidence(logits, features)
+
+    @available_if(_calibrator_has_temperature)
+    def temperature(self, X: Any) -> np.ndarray:
+        """Temperature of each row, (n,)."""
+        logits, features = self._query(X)
+        return self.calibrator_.temperature(logits, features)
+
+    def _query(self, X: Any) -> tuple[np.ndarray, Any]:
+        check_is_fitted(self)
+        logits = estimator_logits(self.estimator_, X, self.classes_)
+        return logits, self._features(X)
+
+    def _features(self, X: Any) -> Any:
+        if not getattr(self.calibrator_, "uses_features", True):
+            return None
+        return estimator_features(self.estimator_, X, self.features)
+
+    def _unseen_logits(
+        self, X: Any, y: np.ndarray, domains: Any, weights: Any
+    ) -> Unseen:
+        """Fit `estimator_`; logits of rows that some estimator did not see."""
+        if self.source is not None:
+            train, rest = split_by_source(domains, self.source)
+            self.estimator_ = self._fitted(X, y, weights, train)
+            return Unseen.of(self.estimator_, X, rest, self.classes_)
+        if isinstance(self.estimator, FrozenEstimator):
+            self.estimator_ = self.estimator
+            return Unseen.of(self.estimator_, X, np.arange(len(y)), self.classes_)
+        unseen = left_out_logits(
+            lambda rows: self._fitted(X, y, weights, rows),
+            X,
+            y,
+            domains,
+            self.classes_,
+            self.cv,
+            self.random_state,
+        )
+        self.estimator_ = self._fitted(X, y, weights, np.arange(len(y)))
+        return unseen
+
+    def _fitted(self, X: Any, y: np.ndarray, weights: Any, rows: np.ndarray) -> Any:
+        if isinstance(self.estimator, FrozenEstimator):
+            return self.estimator
+        extra = {}
+        if weights is not None and has_fit_parameter(self.estimator, "sample_weight"):
+            extra["sample_weight"] = weights[rows]
+        part = X if len(rows) == len(y) else _safe_indexing(X, rows)
+        return fresh(self.estimator).fit(part, y[rows], **extra)
+
+    def _fit_calibrator(
+        self, X: Any, codes: np.ndarray, domains: Any, weights: Any, unseen: Unseen
+    ) -> None:
+        calibrator = (
+            TemperatureScaling() if self.calibrator is None else self.calibrator
+        )
+        self.calibrator_ = fresh(calibrator)
+        known = unseen.knows(codes)
+        rows = unseen.rows[known]
+        self.n_calibration_rows_ = len(rows)
+        features = self._features(X)
+        self.calibrator_.fit(
+            unseen.logits[known],
+            codes[rows],
+            features=None if features is None else np.asarray(features)[rows],
+            sample_domain=None if domains is None else domains[rows],
+            sample_weight=None if weights is None else weights[rows],
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator).input_tags
+        # Clusters need dense features; X itself is one unless a step makes others.
+        dense = self.features is None and getattr(
+            self.calibrator, "uses_features", False
+        )
+        tags.input_tags.sparse = inner.sparse and not dense
+        tags.input_tags.allow_nan = inner.allow_nan
+        tags.input_tags.pairwise = inner.pairwise
+        tags.input_tags.string = inner.string
+        return tags

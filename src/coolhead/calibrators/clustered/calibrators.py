@@ -1,0 +1,293 @@
+"""Cluster-level temperatures: of the nearest cluster, or regressed on the centres."""
+
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from coolhead.calibrators.base import FitData, TemperatureCalibrator
+from coolhead.calibrators.clustered.line import Line, fit_line
+from coolhead.calibrators.temperature import set_level
+from coolhead.numerics.checks import check_features
+from coolhead.numerics.newton import Pull
+from coolhead.numerics.temperature import Solution, Status, solve_temperatures
+from coolhead.shift.clusters import Clusters, Partition, partition_features
+
+FLOOR_SHARE = 0.1
+
+
+class ClusterTemperatures(NamedTuple):
+    """Temperatures of the clusters of one partition, and of all rows together."""
+
+    partition: Partition
+    set_level: Solution
+    temperatures: np.ndarray
+    status: np.ndarray
+    fallback: np.ndarray
+
+
+def fit_cluster_temperatures(
+    data: FitData, partition: Partition, min_cluster_size: int, shrinkage: float
+) -> ClusterTemperatures:
+    """Fit every cluster in the same passes; those without a minimum get T of the set.
+
+    shrinkage : tau >= 0 of the penalty (tau / n_j) (log T_j - log T_set)² / 2.
+    """
+    whole = set_level(data, data.weights)
+    count = len(partition.clusters.centers)
+    sizes = np.bincount(partition.assignment, minlength=count)
+    pull = pull_to(whole, sizes, shrinkage)
+    solved = solve_temperatures(
+        data.rows, partition.assignment, data.weights, count, pull
+    )
+    return with_fallback(partition, whole, solved, min_cluster_size)
+
+
+def pull_to(whole: Solution, sizes: np.ndarray, shrinkage: float) -> Pull | None:
+    """The penalty that draws clusters of these sizes to the set-level temperature."""
+    if not 0 <= shrinkage < np.inf:
+        raise ValueError(f"shrinkage is {shrinkage}; wanted a number >= 0")
+    if shrinkage == 0:
+        return None
+    return Pull(shrinkage / sizes, -np.log(float(whole.temperature[0])))
+
+
+def with_fallback(
+    partition: Partition, whole: Solution, solved: Solution, min_cluster_size: int
+) -> ClusterTemperatures:
+    """The set-level temperature for clusters that are small or have no minimum."""
+    if not min_cluster_size >= 0:
+        raise ValueError(f"min_cluster_size is {min_cluster_size}; wanted at least 0")
+    sizes, n_rows = solved.n_samples, whole.n_samples[0]
+    small = (sizes < min_cluster_size) & (sizes < n_rows)
+    status = np.where(small, str(Status.TOO_FEW_SAMPLES), solved.status)
+    # One cluster that holds every row is the set itself: nothing to fall back to.
+    fallback = (status != Status.CONVERGED) & (sizes < n_rows)
+    temperatures = np.where(fallback, whole.temperature[0], solved.temperature)
+    return ClusterTemperatures(partition, whole, temperatures, status, fallback)
+
+
+class NearestClusterTemperature(TemperatureCalibrator):
+    """The temperature of the nearest k-means cluster of the calibration features.
+
+    Parameters
+    ----------
+    n_clusters : number of k-means clusters.
+    scaling : None, "standardize" or "l2": how features are scaled before k-means.
+    min_cluster_size : smaller clusters take the set-level temperature.
+    shrinkage : pull of each cluster towards the set-level temperature; 0 is none.
+    n_init, max_iter, random_state : of k-means.
+
+    Attributes
+    ----------
+    temperature_ : float, the set-level temperature.
+    cluster_temperatures_, cluster_centers_ : (k,) and (k, d), centres in scaled space.
+    status_ : (k,) status of each cluster's own fit.
+    n_fallbacks_ : clusters that took the set-level temperature.
+    n_clusters_ : clusters left, where equal ones were merged.
+    clusters_ : centres with their radii and scaling.
+    """
+
+    uses_features = True
+    clusters_: Clusters
+    cluster_centers_: np.ndarray
+    cluster_temperatures_: np.ndarray
+    n_clusters_: int
+    n_fallbacks_: int
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        scaling: str | None = None,
+        min_cluster_size: int = 20,
+        shrinkage: float = 0.0,
+        n_init: int = 10,
+        max_iter: int = 300,
+        random_state: Any = 0,
+    ):
+        self.n_clusters = n_clusters
+        self.scaling = scaling
+        self.min_cluster_size = min_cluster_size
+        self.shrinkage = shrinkage
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(
+        self,
+        logits: Any,
+        labels: Any,
+        *,
+        features: Any = None,
+        sample_domain: Any = None,
+        sample_weight: Any = None,
+        partition: Partition | None = None,
+    ) -> Self:
+        """Cluster the features, fit one temperature per cluster.
+
+        partition : of exactly these rows, to share one k-means between methods.
+        """
+        data = self._begin_fit(logits, labels, features, sample_domain, sample_weight)
+        return self._remember(clusters_of(self, data, partition))
+
+    def _remember(self, fitted: ClusterTemperatures) -> Self:
+        remember_clusters(self, fitted)
+        return self
+
+    def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
+        return self.cluster_temperatures_[self.clusters_.assign(features)[0]]
+
+
+class RegressedTemperature(TemperatureCalibrator):
+    """A line through the (cluster centre, cluster temperature) pairs.
+
+    Parameters
+    ----------
+    n_clusters, scaling, min_cluster_size, shrinkage, n_init, max_iter, random_state :
+        as in `NearestClusterTemperature`.
+    clip : "floor" keeps T above a tenth of the smallest cluster temperature; "range"
+        keeps it between the smallest and the largest.
+    target : "temperature", or "log" to regress log T, positive by construction.
+    ridge : penalty relative to the mean squared spread of the centres; 0 interpolates
+        with the smallest norm, "auto" chooses by leaving out one cluster at a time.
+
+    Attributes
+    ----------
+    As `NearestClusterTemperature`, and:
+    coef_, intercept_ : of the line, in scaled feature space.
+    ridge_ : the penalty used.
+    clipped_share_ : share of the calibration rows whose T was clipped.
+    """
+
+    uses_features = True
+    clusters_: Clusters
+    cluster_centers_: np.ndarray
+    cluster_temperatures_: np.ndarray
+    n_clusters_: int
+    n_fallbacks_: int
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        clip: str = "floor",
+        target: str = "temperature",
+        ridge: float | str = 0.0,
+        scaling: str | None = None,
+        min_cluster_size: int = 20,
+        shrinkage: float = 0.0,
+        n_init: int = 10,
+        max_iter: int = 300,
+        random_state: Any = 0,
+    ):
+        self.n_clusters = n_clusters
+        self.clip = clip
+        self.target = target
+        self.ridge = ridge
+        self.scaling = scaling
+        self.min_cluster_size = min_cluster_size
+        self.shrinkage = shrinkage
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(
+        self,
+        logits: Any,
+        labels: Any,
+        *,
+        features: Any = None,
+        sample_domain: Any = None,
+        sample_weight: Any = None,
+        partition: Partition | None = None,
+    ) -> Self:
+        """Cluster the features, fit temperatures, draw the line.
+
+        partition : of exactly these rows, to share one k-means between methods.
+        """
+        data = self._begin_fit(logits, labels, features, sample_domain, sample_weight)
+        self._remember(clusters_of(self, data, partition))
+        self.clipped_share_ = float(self.clipped(data.features).mean())
+        return self
+
+    def clipped(self, features: Any) -> np.ndarray:
+        """Which rows of features (n, d) get a clipped temperature, (n,) bool."""
+        check_is_fitted(self)
+        n_rows = np.shape(features)[0] if np.ndim(features) else 0
+        raw = self._line_values(check_features(features, n_rows, self.n_features_))
+        return (raw < self.bounds_[0]) | (raw > self.bounds_[1])
+
+    def _remember(self, fitted: ClusterTemperatures) -> Self:
+        remember_clusters(self, fitted)
+        if self.target not in ("temperature", "log"):
+            raise ValueError(
+                f"target is {self.target!r}; wanted 'temperature' or 'log'"
+            )
+        if self.clip not in ("floor", "range"):
+            raise ValueError(f"clip is {self.clip!r}; wanted 'floor' or 'range'")
+        lowest, highest = (
+            self.cluster_temperatures_.min(),
+            self.cluster_temperatures_.max(),
+        )
+        heights = self.cluster_temperatures_
+        line = fit_line(
+            self.cluster_centers_,
+            np.log(heights) if self.target == "log" else heights,
+            self.ridge,
+        )
+        self.coef_, self.intercept_, self.ridge_ = (
+            line.slope,
+            line.intercept,
+            line.ridge,
+        )
+        self.bounds_ = (
+            (float(lowest), float(highest))
+            if self.clip == "range"
+            else (float(FLOOR_SHARE * lowest), np.inf)
+        )
+        return self
+
+    def _line_values(self, features: np.ndarray) -> np.ndarray:
+        line = Line(self.coef_, self.intercept_, self.ridge_)
+        values = line.at(features, self.clusters_.transform)
+        return np.exp(values) if self.target == "log" else values
+
+    def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
+        return np.clip(self._line_values(features), *self.bounds_)
+
+
+def clusters_of(
+    calibrator: NearestClusterTemperature | RegressedTemperature,
+    data: FitData,
+    partition: Partition | None,
+) -> ClusterTemperatures:
+    """The partition (made, unless given) with its temperatures."""
+    if partition is None:
+        partition = partition_features(
+            data.features,
+            calibrator.n_clusters,
+            n_init=calibrator.n_init,
+            max_iter=calibrator.max_iter,
+            random_state=calibrator.random_state,
+            scaling=calibrator.scaling,
+        )
+    elif len(partition.assignment) != len(data.labels):
+        raise ValueError(
+            f"partition was made of {len(partition.assignment)} rows, fit got "
+            f"{len(data.labels)}; wanted the same rows"
+        )
+    return fit_cluster_temperatures(
+        data, partition, calibrator.min_cluster_size, calibrator.shrinkage
+    )
+
+
+def remember_clusters(calibrator: Any, fitted: ClusterTemperatures) -> None:
+    """Store what both cluster methods show of their fit."""
+    calibrator.clusters_ = fitted.partition.clusters
+    calibrator.cluster_centers_ = fitted.partition.clusters.centers
+    calibrator.cluster_temperatures_ = fitted.temperatures
+    calibrator.temperature_ = float(fitted.set_level.temperature[0])
+    calibrator.status_ = fitted.status
+    calibrator.n_fallbacks_ = int(fitted.fallback.sum())
+    calibrator.n_clusters_ = len(fitted.temperatures)

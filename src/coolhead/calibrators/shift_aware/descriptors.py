@@ -1,0 +1,223 @@
+"""Shift descriptors: numbers that tell how far from home a sample is.
+
+A descriptor is a function ``(logits, features, home) -> (n,) or (n, p)``. A user adds
+one by writing such a function and passing it in ``descriptors=``; those below go by
+their names.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import eigh
+
+from coolhead.numerics.blocks import row_blocks
+from coolhead.numerics.checks import check_finite
+
+REFERENCE_ROWS = 1_000
+SMALLEST_DISTANCE = 1e-6
+NEIGHBOURS_PER_BLOCK = 2**21
+FURTHEST = 1e6
+
+
+@dataclass(frozen=True)
+class Home:
+    """What is remembered of the data the classifier was trained on.
+
+    points : (r, d) float32, reference features of unit length.
+    center : (d,) mean of the reference features, in their precision;
+    scale : their largest deviation from it.
+    components : (p, d) float32, principal directions of the reference features.
+    n_neighbours : which neighbour's distance counts.
+    """
+
+    points: np.ndarray
+    center: np.ndarray
+    scale: float
+    components: np.ndarray
+    n_neighbours: int
+
+
+Descriptor = Callable[[np.ndarray, np.ndarray, Home], np.ndarray]
+
+
+def describe_home(
+    reference: np.ndarray,
+    *,
+    n_components: int = 8,
+    n_neighbours: int = 5,
+    random_state: Any = 0,
+) -> Home:
+    """Centre, principal directions and unit vectors of the reference features, (r, d).
+
+    At most 1,000 rows are kept, drawn with `random_state`.
+    """
+    rows = thin_rows(len(reference), REFERENCE_ROWS, random_state)
+    kept = np.clip(np.asarray(reference[rows], np.float64), -1e150, 1e150)
+    center = kept.mean(axis=0)
+    # The scale is taken out first: squares of huge features would overflow.
+    scale = float(np.abs(kept - center).max()) or 1.0
+    return Home(
+        unit_rows(kept),
+        center.astype(reference.dtype),
+        scale,
+        principal_directions((kept - center) / scale, n_components),
+        min(n_neighbours, len(kept)),
+    )
+
+
+def principal_directions(centred: np.ndarray, count: int) -> np.ndarray:
+    """Unit vectors of largest variance, (p, d) float32, p <= `count`.
+
+    Found from the smaller of the two Gram matrices; directions without variance are
+    left out.
+    """
+    n_rows, n_columns = centred.shape
+    tall = n_rows >= n_columns
+    gram = centred.T @ centred if tall else centred @ centred.T
+    last = len(gram) - 1
+    first = max(0, last - count + 1)
+    variance, vectors = eigh(gram, subset_by_index=[first, last])
+    used = variance > 1e-12 * max(float(np.trace(gram)), 1e-300)
+    directions = vectors[:, used] if tall else centred.T @ vectors[:, used]
+    length = np.sqrt(np.square(directions).sum(axis=0))
+    return (directions / length).T[::-1].astype(np.float32)
+
+
+def thin_rows(n_rows: int, limit: int, random_state: Any) -> np.ndarray:
+    """All row numbers, or `limit` of them drawn at random, in random order."""
+    generator = np.random.default_rng(random_state)
+    return generator.permutation(n_rows)[:limit]
+
+
+def unit_rows(features: np.ndarray) -> np.ndarray:
+    """Rows of length one, float32; rows of zeros stay zero."""
+    size = np.abs(features).max(axis=1, keepdims=True)
+    scaled = (features / np.where(size > 0, size, 1)).astype(np.float32)
+    length = np.sqrt(np.vecdot(scaled, scaled))[:, None]
+    return scaled / np.where(length > 0, length, 1)
+
+
+def neighbour_distance(
+    logits: np.ndarray, features: np.ndarray, home: Home
+) -> np.ndarray:
+    """Log of the cosine distance to the k-th nearest reference point, (n,)."""
+    distance = np.empty(len(features))
+    rank = home.n_neighbours
+    step = max(1, NEIGHBOURS_PER_BLOCK // len(home.points))
+    for start in range(0, len(features), step):
+        rows = slice(start, start + step)
+        alike = unit_rows(features[rows]) @ home.points.T
+        nearest = np.partition(alike, -rank, axis=1)[:, -rank]
+        distance[rows] = 1 - nearest
+    return np.log(np.maximum(distance, SMALLEST_DISTANCE))
+
+
+def feature_length(logits: np.ndarray, features: np.ndarray, home: Home) -> np.ndarray:
+    """Log of the distance to the centre of the reference features, (n,)."""
+    squares = np.empty(len(features))
+    for rows in row_blocks(*features.shape):
+        apart = _from_center(features[rows], home)
+        squares[rows] = np.vecdot(apart, apart)
+    return 0.5 * np.log(np.maximum(squares, np.finfo(np.float64).tiny))
+
+
+def logit_peak(logits: np.ndarray, features: np.ndarray, home: Home) -> np.ndarray:
+    """Log of (largest logit - mean logit), (n,)."""
+    peak, mean, _ = _peaks(logits)
+    return np.log(np.maximum(peak - mean, np.finfo(np.float32).tiny))
+
+
+def logit_margin(logits: np.ndarray, features: np.ndarray, home: Home) -> np.ndarray:
+    """(Largest - second largest logit) over (largest - mean logit), (n,)."""
+    peak, mean, second = _peaks(logits)
+    return (peak - second) / np.maximum(peak - mean, np.finfo(np.float32).tiny)
+
+
+def principal_components(
+    logits: np.ndarray, features: np.ndarray, home: Home
+) -> np.ndarray:
+    """Coordinates along the reference features' principal directions, (n, p)."""
+    coordinates = np.empty((len(features), len(home.components)))
+    for rows in row_blocks(*features.shape):
+        coordinates[rows] = _from_center(features[rows], home) @ home.components.T
+    return coordinates
+
+
+def _from_center(features: np.ndarray, home: Home) -> np.ndarray:
+    """Offsets from the centre in units of the scale, cut off far outside."""
+    with np.errstate(over="ignore"):
+        apart = features - home.center
+        apart /= home.scale
+    return np.clip(apart, -FURTHEST, FURTHEST, out=apart)
+
+
+DESCRIPTORS: dict[str, Descriptor] = {
+    function.__name__: function
+    for function in (
+        neighbour_distance,
+        feature_length,
+        logit_peak,
+        logit_margin,
+        principal_components,
+    )
+}
+
+
+def describe(
+    descriptors: Sequence[str | Descriptor],
+    logits: np.ndarray,
+    features: np.ndarray,
+    home: Home,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Columns of all descriptors, (n, p), and how stiff each column is, (p,).
+
+    A descriptor of q columns gets the stiffness q² for each: all of them together can
+    then move the temperature about as far as a descriptor of one column.
+    """
+    columns = []
+    for descriptor in descriptors:
+        columns.append(_column(_named(descriptor), logits, features, home))
+    stiffness = [np.full(block.shape[1], block.shape[1] ** 2.0) for block in columns]
+    return np.hstack(columns), np.concatenate(stiffness)
+
+
+def _column(
+    descriptor: Descriptor, logits: np.ndarray, features: np.ndarray, home: Home
+) -> np.ndarray:
+    """One descriptor as a finite (n, p) array."""
+    values = np.asarray(descriptor(logits, features, home), np.float64)
+    if values.ndim == 1:
+        values = values[:, None]
+    name = getattr(descriptor, "__name__", "descriptor")
+    if values.ndim != 2 or len(values) != len(logits):
+        raise ValueError(
+            f"{name} returned shape {values.shape}; wanted ({len(logits)},) or "
+            f"({len(logits)}, p)"
+        )
+    check_finite(values, name)
+    return values
+
+
+def _named(descriptor: str | Descriptor) -> Descriptor:
+    if not isinstance(descriptor, str):
+        return descriptor
+    if descriptor not in DESCRIPTORS:
+        raise ValueError(
+            f"descriptors names {descriptor!r}; wanted a function or one of "
+            f"{', '.join(DESCRIPTORS)}"
+        )
+    return DESCRIPTORS[descriptor]
+
+
+def _peaks(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Largest, mean and second largest logit of each row, (n,) float64 each."""
+    peak, mean, second = np.empty((3, len(logits)))
+    for rows in row_blocks(*logits.shape):
+        # Differences of numbers near the largest double would overflow.
+        block = np.clip(logits[rows], -1e150, 1e150, dtype=np.float64)
+        two = np.partition(block, -2, axis=1)[:, -2:]
+        second[rows], peak[rows] = two[:, 0], two[:, 1]
+        mean[rows] = block.mean(axis=1)
+    return peak, mean, second

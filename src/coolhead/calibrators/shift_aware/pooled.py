@@ -1,0 +1,134 @@
+"""Fits that shrink a log-linear temperature towards the temperature of the set."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import stdtrit
+
+from coolhead.calibrators.base import FitData
+from coolhead.calibrators.domains import (
+    SMALLEST_DOMAIN,
+    Domains,
+    leave_one_out,
+)
+from coolhead.calibrators.shift_aware.loglinear import Problem, fit_log_linear
+from coolhead.numerics.moments import row_moments
+from coolhead.numerics.temperature import Status, solve_temperatures
+
+RANGE_MARGIN = 0.5
+ROWS_PER_DOMAIN = 500
+
+
+class Level(NamedTuple):
+    """Log temperature of all domains together, and the range that they support."""
+
+    log_temperature: float
+    lowest: float
+    highest: float
+    status: str
+
+
+def find_level(data: FitData, codes: np.ndarray, share: np.ndarray) -> Level:
+    """Set-level temperature, and those of the domains widened by a margin.
+
+    Domains too small to have a temperature of their own do not widen the range. A
+    domain without a single mistake asks for T = 0, which no finite sample can support;
+    it counts as T = 1.
+    """
+    each = solve_temperatures(data.rows, codes, data.weights)
+    whole = solve_temperatures(data.rows, np.zeros_like(codes), share)
+    solved = np.log(np.concatenate([whole.temperature, each.temperature]))
+    status = np.concatenate([whole.status, each.status])
+    solved[status == Status.PERFECTLY_SEPARATED] = 0.0
+    used = (status != Status.TOO_FEW_SAMPLES) & (
+        np.concatenate([[SMALLEST_DOMAIN], each.n_samples]) >= SMALLEST_DOMAIN
+    )
+    solved = solved[used]
+    return Level(
+        float(solved[0]),
+        float(solved.min() - RANGE_MARGIN),
+        float(solved.max() + RANGE_MARGIN),
+        str(whole.status[0]),
+    )
+
+
+def fit_weights(
+    data: FitData,
+    index: np.ndarray | None,
+    design: np.ndarray,
+    share: np.ndarray,
+    ridge: np.ndarray,
+    level: Level,
+    start: np.ndarray | None = None,
+) -> np.ndarray:
+    """Intercept and slopes, (1 + p,), of the rows `index`.
+
+    ridge : (1 + p,) prior rows per column; n effective rows weigh n / ridge as much as
+        the wish for a slope of zero, so scarce data stays at the set-level temperature.
+    """
+    if index is not None:
+        design, share = design[index], share[index] / share[index].sum()
+    prior = np.zeros(design.shape[1])
+    prior[0] = level.log_temperature
+    penalty = ridge * np.square(share).sum()
+    limits = level.lowest, level.highest
+    problem = Problem(data.rows, index, design, share, penalty, prior, limits)
+    return fit_log_linear(problem, prior if start is None else start)
+
+
+def left_out_losses(
+    data: FitData,
+    domains: Domains,
+    design: np.ndarray,
+    share: np.ndarray,
+    ridges: list[np.ndarray],
+) -> np.ndarray:
+    """Mean loss of each left-out domain under each ridge, (ridges, domains)."""
+    kept = thin_domains(domains.codes)
+    losses = []
+    for fold in leave_one_out(domains):
+        train = np.flatnonzero(fold.inside & kept)
+        test = np.flatnonzero(fold.outside & kept)
+        level = level_of(data, domains, share, train)
+        weights, scores = None, []
+        for ridge in ridges:
+            weights = fit_weights(data, train, design, share, ridge, level, weights)
+            line = np.clip(design[test] @ weights, level.lowest, level.highest)
+            loss = row_moments(data.rows, np.exp(-line), test).loss
+            scores.append(np.average(loss, weights=share[test]))
+        losses.append(scores)
+    return np.array(losses).T
+
+
+def level_of(
+    data: FitData, domains: Domains, share: np.ndarray, index: np.ndarray
+) -> Level:
+    """`find_level` of some of the rows: all others get no weight."""
+    chosen = np.zeros(len(share))
+    chosen[index] = 1.0
+    weights = chosen if data.weights is None else chosen * data.weights
+    return find_level(data._replace(weights=weights), domains.codes, share * chosen)
+
+
+def thin_domains(codes: np.ndarray) -> np.ndarray:
+    """(n,) True for at most 500 evenly spaced rows of each domain."""
+    order = np.argsort(codes, kind="stable")
+    sizes = np.bincount(codes)
+    rank = np.empty(len(codes), np.intp)
+    rank[order] = np.arange(len(codes)) - (np.cumsum(sizes) - sizes)[codes[order]]
+    stride = -(-sizes // ROWS_PER_DOMAIN)
+    return rank % np.maximum(stride, 1)[codes] == 0
+
+
+def prefer(default: int, losses: np.ndarray) -> int:
+    """The row of smallest mean loss, if clearly better than `default`.
+
+    losses : (candidates, domains); differences are paired by domain. Clearly means at
+        the 5 % level of a t test: with two domains, standard errors are worth little.
+    """
+    best = int(np.argmin(losses.mean(axis=1)))
+    gain = losses[default] - losses[best]
+    if len(gain) < 2:
+        return default
+    error = gain.std(ddof=1) / np.sqrt(len(gain))
+    return best if gain.mean() > stdtrit(len(gain) - 1, 0.95) * error else default

@@ -1,0 +1,1 @@
+"""Training loops that need torch: ERM and MLDG."""

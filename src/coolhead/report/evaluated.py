@@ -1,0 +1,152 @@
+"""One calibrator on labelled predictions, told in the tables of a run."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from coolhead.archive import DomainArchive
+from coolhead.experiment.curves import add_curves
+from coolhead.experiment.methods import METHODS
+from coolhead.experiment.predictions import Predictions, predict
+from coolhead.experiment.record import describe_machine, package_versions
+from coolhead.experiment.results import KEY_COLUMNS, TABLES, CellResult
+from coolhead.experiment.rows import Rows
+from coolhead.experiment.tables.table import Cells, Table
+from coolhead.metrics import (
+    debiased_calibration_error,
+    expected_calibration_error_null,
+    signed_calibration_gap,
+)
+from coolhead.report.answer import BEFORE
+from coolhead.report.loading import ReportData, empty_frame
+
+N_BINS = 15
+
+
+def gather_evaluation(
+    calibrator: Any, archive: DomainArchive, lines: Any, metadata: dict[str, Any]
+) -> ReportData:
+    """The tables of a report; every domain of the predictions stands for a split."""
+    method = _method_name(calibrator, metadata)
+    domains = [line for line in lines if line.domain != "all" or len(lines) == 1]
+    frames: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
+    for line in domains:
+        part = archive.select(line.domain) if len(domains) > 1 else archive
+        result = _score(calibrator, part, line, method)
+        for name, rows in result.tables.items():
+            if rows:
+                frames[name].append(_keyed(name, rows, line, metadata))
+    return ReportData(
+        title=f"Calibration of {metadata.get('file', 'saved predictions')}",
+        frames={n: pl.concat(f) if f else empty_frame(n) for n, f in frames.items()},
+        tables=[_table(lines)],
+        planned=(BEFORE, method),
+        facts=_facts(calibrator, archive, metadata),
+        noun="domain",
+        judged=_unseen(domains),
+    )
+
+
+def _unseen(lines: list[Any]) -> tuple[str, ...] | None:
+    """Domains the answer is about: those not fitted on, where there are any."""
+    names = tuple(line.domain for line in lines if line.seen is False)
+    return names if 0 < len(names) < len(lines) else None
+
+
+def _method_name(calibrator: Any, metadata: dict[str, Any]) -> str:
+    """The name it was fitted by; an oracle's name would count as seeing the target."""
+    name = str(metadata.get("method", ""))
+    known = name in METHODS and not METHODS[name].sees_target and name != BEFORE
+    return name if known else type(calibrator).__name__
+
+
+def _score(calibrator: Any, part: DomainArchive, line: Any, method: str) -> CellResult:
+    rows = Rows(
+        np.asarray(part.logits), np.asarray(part.labels), part.features, part.domains
+    )
+    found = {BEFORE: predict(None, rows), method: predict(calibrator, rows)}
+    ece = {BEFORE: line.ece_before.estimate, method: line.ece_after.estimate}
+    result = CellResult()
+    for name, predictions in found.items():
+        numbers = dict(_numbers(predictions)) | {"ece_mean": ece[name]}
+        numbers["gain"] = float((found[BEFORE].brier - predictions.brier).mean())
+        if name == method:
+            change = line.ece_change
+            numbers["ece_vs_uncalibrated"] = change.estimate
+            numbers["ece_vs_uncalibrated_low"] = change.low
+            numbers["ece_vs_uncalibrated_high"] = change.high
+        for metric, value in numbers.items():
+            result.add("results", method=name, metric=metric, value=float(value))
+        add_curves(name, predictions, N_BINS, result)
+    return result
+
+
+def _numbers(found: Predictions) -> Iterator[tuple[str, float]]:
+    pair = found.correct, found.confidence
+    yield "n_evaluated", len(found.correct)
+    yield "accuracy", found.correct.mean()
+    yield "ece_null", expected_calibration_error_null(found.confidence)
+    yield "ece_debiased", debiased_calibration_error(*pair)
+    yield "signed_gap", signed_calibration_gap(*pair)
+    yield "nll", found.log_loss.mean()
+    yield "brier", found.brier.mean()
+    if found.temperature is not None:
+        yield "temperature_median", np.median(found.temperature)
+
+
+def _keyed(
+    name: str, rows: list[dict[str, Any]], line: Any, metadata: dict[str, Any]
+) -> pl.DataFrame:
+    fitted_on = "+".join(metadata.get("domains") or ())
+    split = f"{line.domain} (seen)" if line.seen else line.domain
+    key = {"experiment": "evaluation", "classifier": "given", "split": split}
+    key |= {"source": "", "calibration": fitted_on, "target": line.domain, "seed": 0}
+    schema = dict.fromkeys(KEY_COLUMNS, pl.String) | {"seed": pl.Int64} | TABLES[name]
+    return pl.DataFrame([key | row for row in rows], schema=schema)
+
+
+def _table(lines: Any) -> Table:
+    cells = Cells()
+    for line in lines:
+        name = line.domain
+        for column, value in (
+            ("ECE before", line.ece_before),
+            ("ECE after", line.ece_after),
+            ("change", line.ece_change),
+        ):
+            limits = {"low": 100 * value.low, "high": 100 * value.high}
+            cells.add(name, column, 100 * value.estimate, **limits)
+        cells.add(name, "noise", 100 * line.ece_noise)
+        cells.add(name, "accuracy", 100 * line.accuracy)
+        cells.add(name, "NLL before", line.nll_before)
+        cells.add(name, "NLL after", line.nll_after)
+        cells.add(name, "rows", float(line.n_rows))
+        seen = {True: "yes", False: "no", None: ""}[line.seen]
+        cells.add(name, "fitted on", None, mark=seen)
+    notes = (
+        "ECE and accuracy in per cent, 95 % bootstrap intervals; the change is paired. "
+        "Noise: the ECE a perfectly calibrated classifier shows on as many rows.",
+    )
+    return Table("domains", "Scores by domain", cells.frame(), notes, "domain")
+
+
+def _facts(
+    calibrator: Any, archive: DomainArchive, metadata: dict[str, Any]
+) -> dict[str, str]:
+    said = {key: value for key, value in metadata.items() if key != "domains"}
+    fitted = ", ".join(f"{n} ({c})" for n, c in (metadata.get("domains") or {}).items())
+    sizes = ", ".join(f"{n} ({c})" for n, c in archive.domain_sizes().items())
+    return {
+        "Command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "Calibrator": type(calibrator).__name__,
+        "Fitted on": fitted or "not known",
+        "Evaluated on": sizes,
+        **{str(key).replace("_", " "): str(value) for key, value in said.items()},
+        "Evaluation": f"ECE with {N_BINS} equal-width bins, all rows",
+        "Versions": ", ".join(f"{n} {v}" for n, v in package_versions().items()),
+        "Machine": describe_machine(),
+    }

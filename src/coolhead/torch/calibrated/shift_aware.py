@@ -1,0 +1,150 @@
+"""Shift-aware temperatures, and calibrators that weigh several candidates."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from coolhead.calibrators.auto import AutoCalibrator
+from coolhead.calibrators.select.calibrator import SelectByDomain
+from coolhead.calibrators.shift_aware.calibrator import ShiftAwareTemperature
+from coolhead.calibrators.shift_aware.descriptors import (
+    DESCRIPTORS,
+    FURTHEST,
+    SMALLEST_DISTANCE,
+    Descriptor,
+    Home,
+)
+from coolhead.torch.calibrated.temperature import Exact, temperature_module
+
+TINY = float(np.finfo(np.float32).tiny)
+TINIEST = float(np.finfo(np.float64).tiny)
+
+
+class Descriptors(Exact):
+    """Columns (n, p) of named shift descriptors."""
+
+    points: Tensor
+    components: Tensor
+    center: Tensor
+    scale: Tensor
+
+    def __init__(self, names: Sequence[str | Descriptor], home: Home):
+        super().__init__()
+        unknown = [name for name in names if name not in DESCRIPTORS]
+        if unknown:
+            raise TypeError(
+                f"descriptors holds {unknown[0]!r}, which only NumPy can run; wanted "
+                f"names out of {', '.join(DESCRIPTORS)}"
+            )
+        self.names = [str(name) for name in names]
+        self.n_neighbours = home.n_neighbours
+        # Single precision, as in the calibrator: a distance is rounded there too.
+        self.register_buffer("points", torch.tensor(home.points))
+        self.keep(components=home.components, center=home.center, scale=home.scale)
+
+    def forward(self, logits: Tensor, features: Tensor) -> Tensor:
+        columns = [getattr(self, name)(logits, features) for name in self.names]
+        return torch.cat(columns, dim=1)
+
+    def neighbour_distance(self, logits: Tensor, features: Tensor) -> Tensor:
+        alike = _unit_rows(features) @ self.points.T
+        nearest = alike.topk(self.n_neighbours, dim=1).values[:, -1:]
+        return (1 - nearest.double()).clamp(min=SMALLEST_DISTANCE).log()
+
+    def feature_length(self, logits: Tensor, features: Tensor) -> Tensor:
+        squares = self._from_center(features).square().sum(dim=1, keepdim=True)
+        return 0.5 * squares.clamp(min=TINIEST).log()
+
+    def principal_components(self, logits: Tensor, features: Tensor) -> Tensor:
+        return self._from_center(features) @ self.components.T
+
+    def logit_peak(self, logits: Tensor, features: Tensor) -> Tensor:
+        return _peaks(logits)[0].log()
+
+    def logit_margin(self, logits: Tensor, features: Tensor) -> Tensor:
+        height, margin = _peaks(logits)
+        return margin / height
+
+    def _from_center(self, features: Tensor) -> Tensor:
+        apart = (features.double() - self.center) / self.scale
+        return apart.clamp(-FURTHEST, FURTHEST)
+
+
+class LogLinear(Exact):
+    """T = exp of a line over standardised descriptors."""
+
+    middle: Tensor
+    spread: Tensor
+    lower: Tensor
+    upper: Tensor
+    slope: Tensor
+    intercept: Tensor
+    bounds: Tensor
+
+    def __init__(self, calibrator: ShiftAwareTemperature):
+        super().__init__()
+        chosen = calibrator.descriptors
+        names = tuple(DESCRIPTORS) if chosen is None else chosen
+        self.describe = Descriptors(names, calibrator.home_)
+        middle, spread, lower, upper = calibrator.standard_
+        self.keep(middle=middle, spread=spread, lower=lower, upper=upper)
+        self.keep(
+            slope=calibrator.coef_,
+            intercept=calibrator.intercept_,
+            bounds=calibrator.bounds_,
+        )
+
+    def forward(self, logits: Tensor, features: Tensor) -> Tensor:
+        columns = (self.describe(logits, features) - self.middle) / self.spread
+        clamped = torch.minimum(torch.maximum(columns, self.lower), self.upper)
+        line = clamped @ self.slope + self.intercept
+        return line.clamp(self.bounds[0], self.bounds[1]).exp()
+
+
+class LogMean(Exact):
+    """The weighted mean of several temperatures, taken in log T."""
+
+    weights: Tensor
+
+    def __init__(self, members: list[nn.Module], weights: np.ndarray):
+        super().__init__()
+        self.members = nn.ModuleList(members)
+        self.keep(weights=weights)
+
+    def forward(self, logits: Tensor, features: Tensor | None = None) -> Tensor:
+        logs = [member(logits, features).log() for member in self.members]
+        return (torch.stack(logs, dim=1) @ self.weights).exp()
+
+
+def _unit_rows(features: Tensor) -> Tensor:
+    size = features.abs().amax(dim=1, keepdim=True)
+    scaled = (features / torch.where(size > 0, size, 1.0)).float()
+    length = scaled.square().sum(dim=1, keepdim=True).sqrt()
+    return scaled / torch.where(length > 0, length, 1.0)
+
+
+def _peaks(logits: Tensor) -> tuple[Tensor, Tensor]:
+    """Largest minus mean and largest minus second largest logit, (n, 1) each."""
+    exact = logits.double()
+    two = exact.topk(2, dim=1).values
+    height = two[:, :1] - exact.mean(dim=1, keepdim=True)
+    return height.clamp(min=TINY), two[:, :1] - two[:, 1:]
+
+
+@temperature_module.register
+def _(calibrator: ShiftAwareTemperature) -> nn.Module:
+    return LogLinear(calibrator)
+
+
+@temperature_module.register
+def _(calibrator: SelectByDomain) -> nn.Module:
+    used = np.flatnonzero(calibrator.weights_)
+    members = [temperature_module(calibrator.candidates_[index]) for index in used]
+    return LogMean(members, calibrator.weights_[used])
+
+
+@temperature_module.register
+def _(calibrator: AutoCalibrator) -> nn.Module:
+    return temperature_module(calibrator.selection_)

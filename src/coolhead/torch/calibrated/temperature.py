@@ -1,0 +1,215 @@
+"""T(x) as torch modules, built from fitted calibrators.
+
+To teach a new calibrator to torch, write a small module with
+``forward(logits, features) -> (n,)`` and register a function that builds it.
+"""
+
+from collections.abc import Callable
+from functools import singledispatch
+from typing import Any, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from coolhead.baselines.multidomain import MultiDomainTemperature
+from coolhead.baselines.reference import (
+    Identity,
+    OracleErrorTemperature,
+    OracleTemperature,
+    SourceTemperature,
+)
+from coolhead.baselines.transfer.cpcs import CPCS
+from coolhead.baselines.transfer.transcal import TransCal
+from coolhead.baselines.transfer.weighted import (
+    WeightedClusterTemperature,
+    WeightedTemperature,
+)
+from coolhead.calibrators.clustered.calibrators import (
+    NearestClusterTemperature,
+    RegressedTemperature,
+)
+from coolhead.calibrators.ensemble import TemperatureEnsemble
+from coolhead.calibrators.temperature import TemperatureScaling
+from coolhead.shift.clusters import Clusters
+
+
+@singledispatch
+def temperature_module(calibrator: Any) -> nn.Module:
+    """The module ``forward(logits, features) -> T (n,)`` of a fitted calibrator."""
+    raise TypeError(
+        f"calibrator is a {type(calibrator).__name__}, which torch does not know; "
+        "wanted one that divides the logits by a temperature, such as "
+        "TemperatureEnsemble, or register yours with "
+        "coolhead.torch.calibrated.temperature.temperature_module.register"
+    )
+
+
+class Exact(nn.Module):
+    """A module whose numbers stay in double precision.
+
+    A temperature may hang on which of two centres is nearer: the network around it
+    may be halved, T(x) may not.
+    """
+
+    def keep(self, **values: Any) -> None:
+        """Remember arrays or numbers as buffers of double precision."""
+        for name, value in values.items():
+            tensor = torch.tensor(np.asarray(value, np.float64))
+            self.register_buffer(name, tensor)
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
+        def move(tensor: Tensor) -> Tensor:
+            moved = fn(tensor)
+            same = moved.dtype == tensor.dtype
+            return moved if same else tensor.to(moved.device)
+
+        return super()._apply(move, recurse)
+
+
+class Constant(Exact):
+    """The same temperature for every row."""
+
+    temperature: Tensor
+
+    def __init__(self, temperature: float):
+        super().__init__()
+        self.keep(temperature=temperature)
+
+    def forward(self, logits: Tensor, features: Tensor | None = None) -> Tensor:
+        return self.temperature.expand(logits.shape[0])
+
+
+class NearestCenter(Exact):
+    """Index of the nearest centre of each row, and the squared distance to it."""
+
+    middle: Tensor
+    centers: Tensor
+    norms: Tensor
+
+    def __init__(self, clusters: Clusters):
+        super().__init__()
+        self.scaled = Scaled(clusters)
+        # Seen from their middle, as in `Clusters.assign`.
+        middle = clusters.centers.mean(axis=0)
+        centers = clusters.centers - middle
+        norms = np.vecdot(centers, centers)
+        self.keep(middle=middle, centers=centers, norms=norms)
+
+    def forward(self, features: Tensor) -> tuple[Tensor, Tensor]:
+        rows = self.scaled(features) - self.middle
+        squared = self.norms - 2 * rows @ self.centers.T
+        smallest, nearest = squared.min(dim=1)
+        return nearest, (smallest + rows.square().sum(dim=1)).clamp(min=0)
+
+
+class Scaled(Exact):
+    """Features in the space that the centres live in."""
+
+    shift: Tensor
+    scale: Tensor
+
+    def __init__(self, clusters: Clusters):
+        super().__init__()
+        self.scaling = clusters.scaling
+        if self.scaling == "standardize":
+            self.keep(shift=clusters.shift, scale=clusters.scale)
+
+    def forward(self, features: Tensor) -> Tensor:
+        rows = features.double()
+        if self.scaling == "standardize":
+            return (rows - self.shift) / self.scale
+        if self.scaling == "l2":
+            length = rows.square().sum(dim=1, keepdim=True).sqrt()
+            return rows / torch.where(length > 0, length, 1.0)
+        return rows
+
+
+class OfNearestCluster(Exact):
+    """The temperature of the nearest centre."""
+
+    temperatures: Tensor
+
+    def __init__(self, clusters: Clusters, temperatures: np.ndarray):
+        super().__init__()
+        self.nearest = NearestCenter(clusters)
+        self.keep(temperatures=temperatures)
+
+    def forward(self, logits: Tensor, features: Tensor) -> Tensor:
+        return self.temperatures[self.nearest(features)[0]]
+
+
+class OnLine(Exact):
+    """A line over the features, kept within bounds."""
+
+    slope: Tensor
+    intercept: Tensor
+    bounds: Tensor
+
+    def __init__(
+        self,
+        calibrator: RegressedTemperature | MultiDomainTemperature,
+        scaled: nn.Module | None = None,
+        *,
+        log: bool = False,
+    ):
+        super().__init__()
+        self.scaled, self.log = scaled, log
+        self.keep(
+            slope=calibrator.coef_,
+            intercept=calibrator.intercept_,
+            bounds=calibrator.bounds_,
+        )
+
+    def forward(self, logits: Tensor, features: Tensor) -> Tensor:
+        rows = features.double() if self.scaled is None else self.scaled(features)
+        values = rows @ self.slope + self.intercept
+        values = values.exp() if self.log else values
+        return values.clamp(self.bounds[0], self.bounds[1])
+
+
+class HarmonicMean(nn.Module):
+    """The temperature that the mean of the members' scaled logits amounts to."""
+
+    def __init__(self, members: list[nn.Module]):
+        super().__init__()
+        self.members = nn.ModuleList(members)
+
+    def forward(self, logits: Tensor, features: Tensor) -> Tensor:
+        inverses = [member(logits, features).reciprocal() for member in self.members]
+        return len(inverses) / torch.stack(inverses).sum(dim=0)
+
+
+@temperature_module.register(TemperatureScaling)
+@temperature_module.register(Identity)
+@temperature_module.register(SourceTemperature)
+@temperature_module.register(OracleTemperature)
+@temperature_module.register(OracleErrorTemperature)
+@temperature_module.register(WeightedTemperature)
+@temperature_module.register(TransCal)
+@temperature_module.register(CPCS)
+def _(calibrator: Any) -> nn.Module:
+    return Constant(calibrator.temperature_)
+
+
+@temperature_module.register(NearestClusterTemperature)
+@temperature_module.register(WeightedClusterTemperature)
+def _(calibrator: Any) -> nn.Module:
+    return OfNearestCluster(calibrator.clusters_, calibrator.cluster_temperatures_)
+
+
+@temperature_module.register
+def _(calibrator: RegressedTemperature) -> nn.Module:
+    return OnLine(
+        calibrator, Scaled(calibrator.clusters_), log=calibrator.target == "log"
+    )
+
+
+@temperature_module.register
+def _(calibrator: MultiDomainTemperature) -> nn.Module:
+    return OnLine(calibrator)
+
+
+@temperature_module.register
+def _(calibrator: TemperatureEnsemble) -> nn.Module:
+    return HarmonicMean([temperature_module(member) for member in calibrator.members_])

@@ -1,0 +1,79 @@
+"""From a folder of images to the archive of a network fine-tuned on its sources."""
+
+from dataclasses import asdict
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from coolhead.archive import DomainArchive
+from coolhead.datasets.divide import split_large_small
+from coolhead.datasets.folders import list_images
+from coolhead.files import atomic_path
+from coolhead.torch.images.backbones import load_backbone
+from coolhead.torch.images.extraction import extract
+from coolhead.torch.images.finetuning import FinetuneSettings, finetune
+
+
+def finetune_and_extract(
+    folder: str | PathLike,
+    source: list[str],
+    out: str | PathLike,
+    *,
+    backbone: str,
+    weights: str | PathLike | None = None,
+    settings: dict[str, Any] | None = None,
+    small: float = 0.2,
+    random_state: int = 0,
+    skip_bad: bool = False,
+    **options: Any,
+) -> DomainArchive:
+    """Fine-tune a backbone on the sources' Large images, then run it on all images.
+
+    Beside `out` lies ``OUT.checkpoint`` while the work lasts, which the same call
+    continues after a kill, and ``OUT.weights.safetensors`` when it is done.
+
+    Parameters
+    ----------
+    settings : dict
+        Fields of :class:`FinetuneSettings`.
+    **options
+        ``workers``, ``device`` and ``progress``.
+    """
+    images = list_images(folder, skip_bad=skip_bad, decode=skip_bad)
+    start = None if weights is None else Path(weights)
+    network = load_backbone(
+        backbone,
+        weights=start,
+        n_classes=len(images.class_names),
+        random_state=random_state,
+    )
+    chosen = FinetuneSettings(**settings or {})
+    checkpoint = Path(f"{out}.checkpoint")
+    curve = finetune(
+        images,
+        network,
+        source,
+        checkpoint,
+        small=split_large_small(images, small, random_state),
+        settings=chosen,
+        random_state=random_state,
+        **options,
+    )
+    _save_weights(network.module, Path(f"{out}.weights.safetensors"))
+    archive = extract(
+        images, network, out, logits=True, dtype="float32", skip_bad=skip_bad, **options
+    )
+    record = {"kind": "finetune", "source": source, "random_state": random_state}
+    record |= {**asdict(chosen), "small": small, "curve": curve}
+    archive = archive.replace(metadata={**archive.metadata, "head": record})
+    archive.save(out)
+    checkpoint.unlink()
+    return archive
+
+
+def _save_weights(module, path: Path) -> None:
+    from safetensors.torch import save_file
+
+    state = {name: value.contiguous() for name, value in module.state_dict().items()}
+    with atomic_path(path) as temporary:
+        save_file(state, temporary)

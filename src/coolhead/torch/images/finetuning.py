@@ -1,0 +1,228 @@
+"""Fine-tune a whole network on the images of one or several source domains."""
+
+import math
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from coolhead.datasets.images import ImageTable
+from coolhead.files import atomic_path
+from coolhead.torch.calibrated.reading import find_layer, frozen
+from coolhead.torch.images.augment import read_augmented
+from coolhead.torch.images.backbones import Backbone, weights_checksum
+from coolhead.torch.images.batches import plan_batches, read_batches
+from coolhead.torch.progress import progress_bar
+from coolhead.torch.seeds import forked_random
+
+
+@dataclass(frozen=True)
+class FinetuneSettings:
+    """SGD with Nesterov momentum and a cosine from the first step to the last.
+
+    The classifier, being new, learns ten times as fast as the rest.
+    """
+
+    epochs: int = 30
+    batch_size: int = 48
+    learning_rate: float = 1e-3
+    classifier_factor: float = 10.0
+    momentum: float = 0.9
+    weight_decay: float = 5e-4
+
+    def __post_init__(self) -> None:
+        if self.epochs < 1 or self.batch_size < 2 or not self.learning_rate > 0:
+            msg = (
+                "epochs must be at least 1, batch_size at least 2 and learning_rate "
+                f"positive; found {self}"
+            )
+            raise ValueError(msg)
+
+
+def finetune(
+    images: ImageTable,
+    backbone: Backbone,
+    source: list[str],
+    checkpoint: str | PathLike,
+    *,
+    small: np.ndarray | None = None,
+    settings: FinetuneSettings | None = None,
+    workers: int = 2,
+    device: str = "cpu",
+    random_state: int = 0,
+    progress: bool = False,
+) -> list[dict[str, float]]:
+    """Train ``backbone.module`` in place and return its learning curve.
+
+    After every epoch the state is kept in `checkpoint`; the same call after a kill
+    goes on from there, and gives the weights it would have given.
+
+    Parameters
+    ----------
+    images : ImageTable
+        Images of the domains in `source` are used, the others never opened.
+    backbone : Backbone
+        Its module must end in a linear layer with one output per class.
+    small : (n,) bool, optional
+        Rows kept out of training; of the sources', the epoch with the highest
+        accuracy is returned. Without them, the last epoch.
+    """
+    settings = settings or FinetuneSettings()
+    sources = images.select(*source)
+    inside = np.isin(images.domains, source)
+    held_out = np.zeros(len(images), bool) if small is None else np.asarray(small, bool)
+    if held_out.shape != inside.shape:
+        msg = f"small must have shape {inside.shape}; found {held_out.shape}"
+        raise ValueError(msg)
+    large = sources.rows(~held_out[inside])
+    watched = sources.rows(held_out[inside])
+    if len(large) < settings.batch_size:
+        msg = f"batch_size {settings.batch_size} exceeds the {len(large)} source images"
+        raise ValueError(msg)
+    _check_classifier(backbone, len(images.class_names))
+    run = _Run(backbone, settings, device, workers, random_state)
+    run.resume(Path(checkpoint), _identity(large, backbone, settings, random_state))
+    n_left = (settings.epochs - len(run.curve)) * len(large)
+    with progress_bar(n_left, progress, "training") as advance:
+        while len(run.curve) < settings.epochs:
+            run.epoch(large, watched, advance)
+            run.keep(Path(checkpoint))
+    backbone.module.load_state_dict(run.best)
+    return run.curve
+
+
+def _check_classifier(backbone: Backbone, n_classes: int) -> None:
+    layer = find_layer(backbone.module, None)
+    if not isinstance(layer, torch.nn.Linear) or layer.out_features != n_classes:
+        found = getattr(layer, "out_features", "no linear layer")
+        msg = f"the network must end in {n_classes} linear outputs; found {found}"
+        raise ValueError(msg)
+
+
+def _identity(images, backbone, settings, random_state) -> dict[str, Any]:
+    """What a checkpoint must agree on before it is continued."""
+    return {
+        "start_sha256": weights_checksum(backbone.module),
+        "settings": asdict(settings),
+        "random_state": random_state,
+        "paths": [str(path) for path in images.paths],
+    }
+
+
+class _Run:
+    """The state of one training run: module, optimiser, curve, best epoch."""
+
+    def __init__(self, backbone, settings, device, workers, random_state):
+        self.module = backbone.module.to(device)
+        self.transform = backbone.transform
+        self.settings, self.device = settings, device
+        self.workers, self.random_state = workers, random_state
+        self.optimizer = _optimizer(self.module, settings)
+        self.curve: list[dict[str, float]] = []
+        self.best: dict[str, torch.Tensor] = {}
+        self.identity: dict[str, Any] = {}
+
+    def resume(self, path: Path, identity: dict[str, Any]) -> None:
+        """Go on from a checkpoint of the same run, if there is one."""
+        self.identity = identity
+        if not path.exists():
+            return
+        state = torch.load(path, map_location=self.device, weights_only=True)
+        for key, wanted in identity.items():
+            if state["identity"].get(key) != wanted:
+                msg = f"checkpoint {path} is of another run ({key} differs): delete it"
+                raise ValueError(msg)
+        self.module.load_state_dict(state["module"])
+        self.optimizer.load_state_dict(state["optimizer"])
+        self.curve, self.best = state["curve"], state["best"]
+
+    def keep(self, path: Path) -> None:
+        """Write the checkpoint; it appears whole or not at all."""
+        state = {
+            "identity": self.identity,
+            "module": self.module.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "curve": self.curve,
+            "best": self.best,
+        }
+        with atomic_path(path) as temporary:
+            torch.save(state, temporary)
+
+    def epoch(self, large: ImageTable, watched: ImageTable, advance) -> None:
+        """Train one epoch; remember the weights if they are the best so far."""
+        number = len(self.curve)
+        # One generator per epoch, so that a resumed run draws the same numbers.
+        rng = np.random.default_rng([self.random_state, number])
+        order = large.rows(rng.permutation(len(large)))
+        plans = plan_batches(len(order), self.settings.batch_size, 1)
+        plans = plans[: len(order) // self.settings.batch_size]
+        reader = read_augmented(rng.integers(2**63, size=len(order)))
+        total = 0.0
+        self.module.train()
+        with forked_random(self.random_state, number):
+            for step, (x, y) in enumerate(self._batches(order, plans, reader)):
+                self._set_rate((number + step / len(plans)) / self.settings.epochs)
+                self.optimizer.zero_grad()
+                loss = torch.nn.functional.cross_entropy(self.module(x), y)
+                loss.backward()
+                self.optimizer.step()
+                total += loss.item()
+                advance(len(y))
+        record = {"epoch": number + 1, "loss": total / len(plans)}
+        self._remember(record | self._accuracy(watched))
+
+    def _remember(self, record: dict[str, float]) -> None:
+        best = max((e.get("small_accuracy", 0) for e in self.curve), default=-1)
+        self.curve.append(record)
+        if record.get("small_accuracy", 2) > best:
+            state = self.module.state_dict()
+            self.best = {name: value.clone() for name, value in state.items()}
+
+    def _accuracy(self, watched: ImageTable) -> dict[str, float]:
+        if len(watched) == 0:
+            return {}
+        plans = plan_batches(len(watched), self.settings.batch_size, 1)
+        with frozen(self.module):
+            correct = sum(
+                int((self.module(x).argmax(1) == y).sum())
+                for x, y in self._batches(watched, plans)
+            )
+        return {"small_accuracy": correct / len(watched)}
+
+    def _batches(self, images: ImageTable, plans, reader=None):
+        paths = [images.root / path for path in images.paths]
+        options = {} if reader is None else {"reader": reader}
+        batches = read_batches(paths, plans, self.transform, self.workers, **options)
+        for batch in batches:
+            if batch.problems:
+                row, reason = batch.problems[0]
+                msg = f"{paths[row]}: {reason}; list images with decode and skip_bad"
+                raise ValueError(msg)
+            labels = torch.from_numpy(images.labels[batch.rows])
+            yield torch.from_numpy(batch.images).to(self.device), labels.to(self.device)
+
+    def _set_rate(self, share: float) -> None:
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["full_rate"] * 0.5 * (1 + math.cos(math.pi * share))
+
+
+def _optimizer(module: torch.nn.Module, settings: FinetuneSettings):
+    classifier = find_layer(module, None)
+    own = list(classifier.parameters()) if classifier is not None else []
+    mine = {id(parameter) for parameter in own}
+    rest = [p for p in module.parameters() if id(p) not in mine]
+    rate = settings.learning_rate
+    groups = [
+        {"params": rest, "full_rate": rate},
+        {"params": own, "full_rate": rate * settings.classifier_factor},
+    ]
+    return torch.optim.SGD(
+        [group for group in groups if group["params"]],
+        lr=rate,
+        momentum=settings.momentum,
+        weight_decay=settings.weight_decay,
+        nesterov=settings.momentum > 0,
+    )
