@@ -22,7 +22,6 @@ def export(
     Its inputs are logits and, where the method uses them, features; the batch size is
     free.
     """
-    from coolhead.calibrators.details import find_clusters
     from coolhead.cli.terminal import plain_warnings, print_json
     from coolhead.persist import load_calibrator
 
@@ -35,7 +34,7 @@ def export(
         ) from error
     outputs = ["probabilities"]
     if details:
-        outputs += ["temperature"] + ["covered"] * (find_clusters(fitted) is not None)
+        outputs += ["temperature"] + ["covered"] * hasattr(fitted, "clusters_")
     with plain_warnings():
         try:
             export_onnx(fitted, onnx, outputs=tuple(outputs))

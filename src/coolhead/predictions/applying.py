@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from coolhead.calibrators.details import PredictionDetails
+from coolhead.calibrators.base import PredictionDetails
 from coolhead.monitor import DriftMonitor
 from coolhead.predictions.blocks import Block, stream_blocks
 from coolhead.predictions.opened import OpenedFile
