@@ -161,32 +161,33 @@ def test_a_shared_density_ratio_gives_what_a_method_finds_alone(archive, small):
         method = METHODS[name]
         shared = fit_method(method, data, n_clusters=3)
         rows = data.labelled(method.rows)
-        features, logits = data.unlabelled_target(method.unlabelled_target)
+        target = data.unlabelled_target(method.unlabelled_target)
         training = data.reference_features if method.sees_training_data else None
         alone = method.build(n_clusters=3, random_state=0).fit(
             rows.logits,
             rows.labels,
             features=rows.features,
-            target_features=features,
-            target_logits=logits,
+            target_features=target.features,
+            target_logits=target.logits,
             reference_features=training,
-            sample_domain=rows.domains,
+            sample_domain=rows.sample_domain,
         )
         assert shared.temperature_ == alone.temperature_
-    assert len(data._ratios) == 3
+    memos = [record.memo for record in data._records.values()]
+    assert sum(key[0] == "ratio" for memo in memos for key in memo) == 3
 
 
 @pytest.mark.filterwarnings("ignore:.*effective samples:UserWarning")
 def test_what_speaks_against_a_shared_ratio_is_told_to_every_method(
     archive, small, monkeypatch
 ):
-    from coolhead.experiment import rows as fitting
+    from coolhead.calibrators import data as records
 
     def doubtful(*rows, **settings):
         warnings.warn("doubtful ratio", stacklevel=2)
         return density_ratio(*rows, **settings)
 
-    monkeypatch.setattr(fitting, "density_ratio", doubtful)
+    monkeypatch.setattr(records, "density_ratio", doubtful)
     data = SplitRows(archive, small, SPLIT)
     for name in ("wts", "cpcs"):
         with pytest.warns(UserWarning, match="doubtful ratio"):
@@ -195,14 +196,14 @@ def test_what_speaks_against_a_shared_ratio_is_told_to_every_method(
 
 def test_kept_clusters_are_those_computed(archive, tmp_path):
     features = archive.features[:100]
-    fresh = find_partition(features, 3, 0, None)
-    stored = find_partition(features, 3, 0, tmp_path)
-    again = find_partition(features, 3, 0, tmp_path)
+    fresh = find_partition(features, 3, random_state=0, folder=None)
+    stored = find_partition(features, 3, random_state=0, folder=tmp_path)
+    again = find_partition(features, 3, random_state=0, folder=tmp_path)
     assert len(list(tmp_path.iterdir())) == 1
     for found in (stored, again):
         assert np.array_equal(found.clusters.centers, fresh.clusters.centers)
         assert np.array_equal(found.assignment, fresh.assignment)
-    find_partition(features, 3, 1, tmp_path)
+    find_partition(features, 3, random_state=1, folder=tmp_path)
     assert len(list(tmp_path.iterdir())) == 2
 
 
@@ -225,7 +226,7 @@ def test_fewer_points_than_clusters_are_survived_and_said(archive, small):
     result = evaluate_cell(same, small, SPLIT, methods, EVALUATION)
     assert not result.failed
     said = {row["method"]: row["warnings"] for row in result.tables["status"]}
-    assert "3 clusters asked, 1 found" in said["nearest-cluster"]
+    assert "give only 1 distinct clusters" in said["nearest-cluster"]
 
 
 def test_an_empty_target_is_an_error_with_its_name(archive, small):

@@ -134,7 +134,7 @@ class TestCalibrators:
     def test_errors_name_what_is_missing(self):
         with pytest.raises(NotFittedError):
             coverage(rows(5), NearestClusterTemperature(3))
-        with pytest.raises(ValueError, match="TemperatureScaling has none of"):
+        with pytest.raises(ValueError, match="TemperatureScaling was fitted without"):
             coverage(rows(5), self.fitted(TemperatureScaling()))
         nearest = self.fitted(NearestClusterTemperature(3))
         with pytest.raises(ValueError, match="batch has 2 columns, calibration has 6"):

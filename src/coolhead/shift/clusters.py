@@ -14,6 +14,7 @@ from coolhead.numerics.blocks import row_blocks
 RADIUS_QUANTILE = 0.99
 THREADS_FROM = 2**24
 REGION_ROWS = 5_000
+FURTHEST = 1e150
 
 
 @dataclass(frozen=True)
@@ -46,6 +47,8 @@ class Clusters:
         for rows in row_blocks(*features.shape):
             block = self.transform(features[rows])
             block -= middle
+            # Squares of what lies further away would overflow.
+            np.clip(block, -FURTHEST, FURTHEST, out=block)
             squared = norms - 2 * block @ centers.T
             nearest[rows] = squared.argmin(axis=1)
             smallest = squared.min(axis=1) + np.vecdot(block, block)
@@ -82,6 +85,9 @@ def partition_features(
     shift, scale = _scaling_of(features, scaling)
     # Single precision is enough to find the clusters, in half the time and memory.
     scaled = _scaled(features, features.dtype, scaling, shift, scale)
+    limit = np.sqrt(np.finfo(scaled.dtype).max / max(scaled.size, 1)) / 4
+    if scaled.size and not np.abs(scaled).max() < limit:
+        np.clip(scaled, -limit, limit, out=scaled)
     model = KMeans(
         min(n_clusters, len(scaled)),
         n_init=n_init,  # pyright: ignore[reportArgumentType]
