@@ -241,7 +241,11 @@ def test_every_kind_of_file_gives_the_same_calibrator(run, tmp_path, predictions
         (["compare", "x.npz", "--draws", "1"], "10"),
     ],
 )
-def test_a_mistake_of_usage_is_one_line_and_code_2(run, words, reason):
+def test_a_mistake_of_usage_is_one_line_and_code_2(
+    run, words, reason, npz, monkeypatch
+):
+    monkeypatch.chdir(npz.parent)
+    npz.rename("x.npz")
     code, out, err = run(*words)
     assert code == 2
     assert out == ""

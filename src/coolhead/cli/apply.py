@@ -22,6 +22,14 @@ def apply(
     as_json: JsonOption = False,
 ) -> None:
     """Write calibrated probabilities, block by block, in constant memory."""
+    from coolhead.files import check_input, check_output
+
+    check_input(calibrator)
+    check_input(predictions)
+    check_output(out, inputs=[calibrator, predictions])
+    from coolhead.apply import apply_calibrator
+    from coolhead.archive import open_predictions
+    from coolhead.archive.write import ENDINGS
     from coolhead.cli.terminal import (
         plain_warnings,
         print_json,
@@ -29,11 +37,8 @@ def apply(
         progress_bar,
     )
     from coolhead.persist import load_calibrator, read_header
-    from coolhead.predictions import open_predictions
-    from coolhead.predictions.applying import apply_calibrator
-    from coolhead.predictions.writing import check_output
 
-    check_output(out)
+    check_output(out, endings=ENDINGS)
     fitted = load_calibrator(calibrator)
     metadata = read_header(calibrator)["metadata"]
     opened = open_predictions(predictions)

@@ -20,12 +20,18 @@ def evaluate(
     as_json: JsonOption = False,
 ) -> None:
     """Print calibration error and likelihood of every domain, with intervals."""
+    from coolhead.files import check_input, check_output
+
+    check_input(calibrator)
+    check_input(predictions)
+    if report is not None:
+        check_output(report, inputs=[calibrator, predictions])
+    from coolhead.apply import check_columns
+    from coolhead.archive import load_archive, open_predictions
     from coolhead.cli.apply import check_class_names, wanted_input
     from coolhead.cli.terminal import plain_warnings, print_json
     from coolhead.evaluate import evaluate_domains
     from coolhead.persist import load_calibrator, read_header
-    from coolhead.predictions import load_predictions, open_predictions
-    from coolhead.predictions.applying import check_columns
 
     fitted = load_calibrator(calibrator)
     metadata = read_header(calibrator)["metadata"]
@@ -34,7 +40,7 @@ def evaluate(
     check_columns(fitted, opened)
     with plain_warnings():
         kind = wanted_input(scores, metadata, opened)
-        rows = load_predictions(predictions, input=kind)
+        rows = load_archive(predictions, input=kind, labelled=True)
         lines = evaluate_domains(
             fitted, rows, fitted_on=metadata.get("domains"), n_draws=draws
         )

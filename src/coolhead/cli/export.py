@@ -22,6 +22,10 @@ def export(
     Its inputs are logits and, where the method uses them, features; the batch size is
     free.
     """
+    from coolhead.files import check_input, check_output
+
+    check_input(calibrator)
+    check_output(onnx, inputs=[calibrator])
     from coolhead.calibrators.details import find_clusters
     from coolhead.cli.terminal import plain_warnings, print_json
     from coolhead.persist import load_calibrator

@@ -32,17 +32,20 @@ def fit(
     as_json: JsonOption = False,
 ) -> None:
     """Fit a calibrator on labelled predictions of one or more domains."""
+    from coolhead.files import check_input, check_output
+
+    check_input(predictions)
+    check_output(out, inputs=[predictions], endings=(".skops",))
+    from coolhead.archive import load_archive
     from coolhead.cli.methods import build_method
     from coolhead.cli.terminal import plain_warnings, print_json, print_pairs
     from coolhead.persist import save_calibrator
-    from coolhead.predictions import load_predictions
 
     calibrator = build_method(method, clusters, seed)
     kind = str(scores or Scores.LOGITS)
     with plain_warnings():
-        rows = load_predictions(
-            predictions, input=kind, domains=split_names(calibrate_on)
-        )
+        wanted = split_names(calibrate_on)
+        rows = load_archive(predictions, input=kind, labelled=True, domains=wanted)
         calibrator.fit(
             rows.logits,
             rows.labels,

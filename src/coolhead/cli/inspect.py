@@ -8,6 +8,9 @@ from coolhead.cli.terminal import JsonOption
 
 def inspect(calibrator: CalibratorArgument, as_json: JsonOption = False) -> None:
     """Show temperatures, clusters, statuses and what a calibrator was fitted on."""
+    from coolhead.files import check_input
+
+    check_input(calibrator)
     from coolhead.cli.terminal import print_json, print_pairs
     from coolhead.persist import load_calibrator, read_header
 

@@ -32,16 +32,12 @@ def build_method(name: str, n_clusters: int, random_state: int) -> Any:
 
 def check_method(name: str) -> str:
     """Refuse an unknown name as a mistake of usage."""
-    from difflib import get_close_matches
+    from coolhead.suggest import suggest
 
     known = method_names()
     if name not in known:
-        close = get_close_matches(name, known, n=1)
-        hint = f"did you mean {close[0]}? " if close else ""
-        raise typer.BadParameter(
-            f"{name!r} is no method; {hint}known: {', '.join(known)}",
-            param_hint="--method",
-        )
+        hint = suggest(name, known)
+        raise typer.BadParameter(f"{name!r} is no method{hint}", param_hint="--method")
     return name
 
 
