@@ -69,10 +69,10 @@ def check_columns(calibrator: Any, opened: PredictionFile) -> None:
             f"{opened.path} has no features, which this {type(calibrator).__name__} "
             f"needs (columns found: {', '.join(opened.widths)})"
         )
-    if calibrator.n_features_ is not None and found != calibrator.n_features_:
+    wanted = getattr(calibrator, "n_features_", None)
+    if wanted is not None and found != wanted:
         raise ValueError(
-            f"{opened.path} has {found} features per row; wanted "
-            f"{calibrator.n_features_}, as in fit"
+            f"{opened.path} has {found} features per row; wanted {wanted}, as in fit"
         )
 
 

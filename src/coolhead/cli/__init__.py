@@ -34,6 +34,7 @@ def application() -> typer.Typer:
         name="coolhead",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
+        rich_markup_mode=None,
     )
     for name, place in COMMANDS.items():
         module, function = place.split(":")

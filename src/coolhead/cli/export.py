@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from coolhead.cli.apply import CalibratorArgument
+from coolhead.cli.apply import CalibratorArgument, load_fitted
 from coolhead.cli.terminal import JsonOption
 
 
@@ -28,9 +28,8 @@ def export(
     check_output(onnx, inputs=[calibrator])
     from coolhead.calibrators.details import find_clusters
     from coolhead.cli.terminal import plain_warnings, print_json
-    from coolhead.persist import load_calibrator
 
-    fitted = load_calibrator(calibrator)
+    fitted = load_fitted(calibrator)
     try:
         from coolhead.torch import export_onnx
     except ModuleNotFoundError as error:
