@@ -11,6 +11,11 @@ from pathlib import Path
 from secrets import token_hex
 from zlib import crc32
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
 SPECIAL = {
     stat.S_IFIFO: "a pipe",
     stat.S_IFSOCK: "a socket",
@@ -163,6 +168,28 @@ def _is_alive(process: int) -> bool:
     except OSError:
         return True
     return True
+
+
+@contextmanager
+def only_one(path: str | os.PathLike) -> Iterator[None]:
+    """Hold a lock file; where another living process holds it, say which.
+
+    The system lets go of the lock when its process ends, however it ends.
+    """
+    with open(path, "a+") as handle:
+        if fcntl is not None:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                handle.seek(0)
+                raise BlockingIOError(
+                    f"{Path(path).parent} is in use by process {handle.read()}; wanted "
+                    "one at a time: wait for it, or choose another place"
+                ) from error
+        handle.truncate(0)
+        handle.write(str(os.getpid()))
+        handle.flush()
+        yield
 
 
 def _flush_to_disk(path: Path) -> None:

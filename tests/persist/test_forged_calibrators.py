@@ -149,9 +149,11 @@ def test_zeros_that_are_named_often_are_not_unpacked(tmp_path, n_bytes, n_names)
 def test_a_member_that_is_there_twice_is_refused(tmp_path):
     path = tmp_path / "c.skops"
     save_calibrator(TemperatureScaling().fit(LOGITS, LABELS), path)
-    with pytest.warns(UserWarning, match="Duplicate name"):
-        with zipfile.ZipFile(path, "a") as archive:
-            archive.writestr("schema.json", archive.read("schema.json"))
+    with (
+        pytest.warns(UserWarning, match="Duplicate name"),
+        zipfile.ZipFile(path, "a") as archive,
+    ):
+        archive.writestr("schema.json", archive.read("schema.json"))
     with pytest.raises(ValueError, match="a member is there twice"):
         load_calibrator(path)
 
