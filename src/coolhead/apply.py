@@ -9,7 +9,7 @@ import numpy as np
 from coolhead.archive import Block, stream_blocks
 from coolhead.archive.prediction_file import PredictionFile
 from coolhead.archive.write import ENDINGS, Written, write_blocks
-from coolhead.calibrators.details import PredictionDetails
+from coolhead.calibrators.base import PredictionDetails
 from coolhead.files import check_output
 from coolhead.monitor import DriftMonitor
 

@@ -1,17 +1,15 @@
 """Which method would have served each domain best, had it been the unseen one."""
 
-import inspect
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import clone
 
 from coolhead.archive import DomainArchive
+from coolhead.calibrators.data import CalibrationData, fit_with, fresh
 from coolhead.metrics.bootstrap import PairedBootstrap, paired_bootstrap
 from coolhead.metrics.intervals import Interval
 from coolhead.numerics import softmax
-from coolhead.shift.clusters import Partition, partition_features
 
 UNCALIBRATED = "uncalibrated"
 
@@ -48,7 +46,7 @@ def compare_methods(
     ----------
     archive : labelled predictions of at least two domains.
     methods : name -> calibrator, which is cloned. "uncalibrated" comes on its own.
-    n_draws, random_state : of the paired bootstrap; the seed of shared k-means too.
+    n_draws, random_state : of the paired bootstrap.
     """
     if archive.logits is None or archive.labels is None:
         raise ValueError("the archive has no logits or no labels; wanted both")
@@ -61,50 +59,27 @@ def compare_methods(
     for name in names:
         others = archive.select(*(other for other in names if other != name))
         left_out = archive.select(name)
-        right, confidence = _predict(others, left_out, methods, random_state)
+        right, confidence = _predict(others, left_out, methods)
         found = _bootstrap(right, confidence, n_draws, random_state)
         scores += _lines(name, len(left_out), found)
     return scores
 
 
 def _predict(
-    seen: DomainArchive,
-    unseen: DomainArchive,
-    methods: Mapping[str, Any],
-    random_state: int,
+    seen: DomainArchive, unseen: DomainArchive, methods: Mapping[str, Any]
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Correctness and confidence of every method on the unseen domain."""
     labels, logits = np.asarray(unseen.labels), np.asarray(unseen.logits)
     predictions = {UNCALIBRATED: softmax.confidence(logits, 1.0)}
-    partitions: dict[Any, Partition] = {}
+    # One record for all methods: those with the same clusters share one k-means.
+    data = CalibrationData.of(
+        seen.logits, seen.labels, features=seen.features, sample_domain=seen.domains
+    )
     for name, method in methods.items():
-        fitted = _fit(clone(method), seen, partitions, random_state)
+        fitted = fit_with(fresh(method), data)
         predictions[name] = fitted.confidence(logits, unseen.features)
     right = {name: predicted == labels for name, (_, predicted) in predictions.items()}
     return right, {name: conf for name, (conf, _) in predictions.items()}
-
-
-def _fit(
-    method: Any, seen: DomainArchive, partitions: dict[Any, Partition], seed: int
-) -> Any:
-    """Fit a method; those with the same clusters share one k-means."""
-    extra = {}
-    known = inspect.signature(method.fit).parameters
-    count = getattr(method, "n_clusters", 0)
-    plain = getattr(method, "scaling", None) is None
-    plain &= getattr(method, "random_state", None) == seed
-    if "partition" in known and plain and count and seen.features is not None:
-        if count not in partitions:
-            features = np.asarray(seen.features)
-            partitions[count] = partition_features(features, count, random_state=seed)
-        extra["partition"] = partitions[count]
-    return method.fit(
-        seen.logits,
-        seen.labels,
-        features=seen.features,
-        sample_domain=seen.domains,
-        **extra,
-    )
 
 
 def _bootstrap(

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from coolhead.calibrators.details import PredictionDetails, find_clusters
+from coolhead.calibrators.base import PredictionDetails
 from coolhead.metrics.bins import equal_width_index
 from coolhead.shift.clusters import RADIUS_QUANTILE, partition_features
 
@@ -89,7 +89,7 @@ class DriftMonitor:
 
         features, sample_domain : (n, d) and (n,) that `calibrator` was fitted on.
         """
-        clusters = find_clusters(calibrator)
+        clusters = getattr(calibrator, "clusters_", None)
         if clusters is None:
             raise ValueError(
                 f"{type(calibrator).__name__} has no clusters, so it cannot tell what "

@@ -16,7 +16,6 @@ from coolhead.baselines.classwise.vector import BiasCorrectedTemperature, Vector
 from coolhead.baselines.density_aware import DensityAwareTemperature
 from coolhead.baselines.multidomain import MultiDomainTemperature
 from coolhead.baselines.parametric.calibrator import ParameterizedTemperature
-from coolhead.baselines.reference import Identity, SourceTemperature
 from coolhead.baselines.transfer.cpcs import CPCS
 from coolhead.baselines.transfer.transcal import TransCal
 from coolhead.baselines.transfer.weighted import (
@@ -28,12 +27,11 @@ from coolhead.calibrators.clustered.calibrators import (
     RegressedTemperature,
 )
 from coolhead.calibrators.ensemble import TemperatureEnsemble
-from coolhead.calibrators.temperature import TemperatureScaling
+from coolhead.calibrators.temperature import Identity, TemperatureScaling
 from simulate import shifted_domains
 
 BLIND = [
     Identity(),
-    SourceTemperature(),
     TemperatureScaling(),
     NearestClusterTemperature(3, n_init=1),
     RegressedTemperature(3, n_init=1),

@@ -5,12 +5,7 @@ from coolhead.lazy import lazy_names
 __getattr__, __dir__, __all__ = lazy_names(  # pyright: ignore
     "coolhead.baselines",
     {
-        "reference": [
-            "Identity",
-            "SourceTemperature",
-            "OracleTemperature",
-            "OracleErrorTemperature",
-        ],
+        "error_oracle": ["OracleErrorTemperature"],
         "transfer": [
             "CPCS",
             "TransCal",

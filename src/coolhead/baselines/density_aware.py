@@ -1,15 +1,15 @@
 """DAC: the further a sample lies from known data, the higher its temperature."""
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 from sklearn.neighbors import NearestNeighbors
 
-from coolhead.baselines.transfer.weighted import remember_beyond
-from coolhead.calibrators.base import FitData, TemperatureCalibrator
+from coolhead.calibrators.base import TemperatureCalibrator
+from coolhead.calibrators.data import CalibrationData
+from coolhead.calibrators.quality import remember_beyond
 from coolhead.calibrators.temperature import set_level
-from coolhead.numerics.checks import check_features
 from coolhead.numerics.slopes import temperature_slopes
 
 FLOOR_SHARE = 0.1
@@ -39,6 +39,7 @@ class DensityAwareTemperature(TemperatureCalibrator):
     status_, nll_, nll_uncalibrated_ : of the fit set.
     """
 
+    takes = ("features", "reference")
     uses_features = True
 
     def __init__(
@@ -58,34 +59,11 @@ class DensityAwareTemperature(TemperatureCalibrator):
         self.max_reference = max_reference
         self.random_state = random_state
 
-    def fit(
-        self,
-        logits: Any,
-        labels: Any,
-        *,
-        features: Any = None,
-        reference_features: Any = None,
-        sample_domain: Any = None,
-        sample_weight: Any = None,
-    ) -> Self:
-        """Learn how temperature grows with distance.
-
-        `reference_features` (r, d) are those of the classifier's training data.
-        Without them each row is measured against the other calibration rows.
-        """
+    def _learn(self, data: CalibrationData) -> None:
+        # Without training rows each row is measured against the other calibration rows.
         self._check_options()
-        data = self._begin_fit(logits, labels, features, sample_domain, sample_weight)
-        own = reference_features is None
-        known = (
-            data.features
-            if own
-            else check_features(
-                reference_features,
-                len(reference_features),
-                self.n_features_,
-                "reference_features",
-            )
-        )
+        own = data.reference is None
+        known = data.features if own else data.reference
         self._layers()
         rng = np.random.default_rng(self.random_state)
         kept = np.sort(rng.permutation(len(known))[: self.max_reference])
@@ -96,7 +74,6 @@ class DensityAwareTemperature(TemperatureCalibrator):
         self.floor_ = FLOOR_SHARE * self.temperature_
         self._fit_weights(data, distances)
         remember_beyond(self, data, self._combine(distances), solution)
-        return self
 
     def _check_options(self) -> None:
         if self.neighbor not in ("kth", "nearest"):
@@ -130,7 +107,7 @@ class DensityAwareTemperature(TemperatureCalibrator):
         ]
         return np.stack(columns, axis=1)
 
-    def _fit_weights(self, data: FitData, distances: np.ndarray) -> None:
+    def _fit_weights(self, data: CalibrationData, distances: np.ndarray) -> None:
         """L-BFGS in units of the set-level temperature and the mean distances."""
         means = np.maximum(distances.mean(axis=0), np.finfo(float).tiny)
         inputs = np.column_stack([np.ones(len(distances)), distances / means])

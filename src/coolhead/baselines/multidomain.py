@@ -1,12 +1,13 @@
 """MD-TS: each domain's temperature, regressed on the features of its samples."""
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.linear_model import Ridge
 
-from coolhead.baselines.transfer.weighted import remember_quality
-from coolhead.calibrators.base import FitData, TemperatureCalibrator
+from coolhead.calibrators.base import TemperatureCalibrator
+from coolhead.calibrators.data import CalibrationData
+from coolhead.calibrators.quality import remember_quality
 from coolhead.calibrators.temperature import set_level
 from coolhead.numerics.temperature import Status, solve_temperatures
 
@@ -34,44 +35,27 @@ class MultiDomainTemperature(TemperatureCalibrator):
     status_, nll_, nll_uncalibrated_ : of the fit set.
     """
 
+    takes = ("features",)
+    needs = ("features", "domains")
     uses_features = True
 
     def __init__(self, *, ridge: float = 1e-3, clip: str = "floor"):
         self.ridge = ridge
         self.clip = clip
 
-    def fit(
-        self,
-        logits: Any,
-        labels: Any,
-        *,
-        features: Any = None,
-        sample_domain: Any = None,
-        sample_weight: Any = None,
-    ) -> Self:
-        """Fit a temperature per domain, then the line through all rows.
-
-        `features` (n, d) and `sample_domain` (n,) are needed.
-        """
+    def _learn(self, data: CalibrationData) -> None:
         if self.clip not in ("floor", "range"):
             raise ValueError(f"clip is {self.clip!r}; wanted 'floor' or 'range'")
-        if sample_domain is None:
-            msg = (
-                "sample_domain is missing: MultiDomainTemperature learns from the "
-                "difference between domains; wanted one domain per row"
-            )
-            raise ValueError(msg)
-        data = self._begin_fit(logits, labels, features, sample_domain, sample_weight)
-        codes = self._fit_domains(data, np.asarray(data.domains))
-        self._fit_line(data.features, self.domain_temperatures_[codes], data.weights)
-        temperature = self._temperature(data.rows.logits, data.features)
+        self._fit_domains(data)
+        heights = self.domain_temperatures_[data.domains.codes]
+        self._fit_line(data.features, heights, data.weights)
+        temperature = self._temperature(data.logits, data.features)
         remember_quality(self, data, temperature, self._worst_status())
-        return self
 
-    def _fit_domains(self, data: FitData, domains: np.ndarray) -> np.ndarray:
-        self.domains_, codes = np.unique(domains, return_inverse=True)
+    def _fit_domains(self, data: CalibrationData) -> None:
+        self.domains_ = data.domains.names
         common = set_level(data, data.weights)
-        solved = solve_temperatures(data.rows, codes, data.weights)
+        solved = solve_temperatures(data.rows, data.domains.codes, data.weights)
         self.temperature_ = float(common.temperature[0])
         self.domain_status_ = solved.status
         # A domain without a minimum would bend the line to the edge of the range.
@@ -79,7 +63,6 @@ class MultiDomainTemperature(TemperatureCalibrator):
         self.domain_temperatures_ = np.where(
             fitted, solved.temperature, self.temperature_
         )
-        return codes
 
     def _fit_line(
         self, features: Any, heights: np.ndarray, weights: np.ndarray | None

@@ -38,7 +38,7 @@ class OutsideCalibrator(ScoreCalibrator):
     def __sklearn_clone__(self) -> Self:
         return type(self)(_unfitted(self.calibrator), inputs=self.inputs)
 
-    def _learn(self, data: ScoreData) -> str:
+    def _learn_scores(self, data: ScoreData) -> str:
         if self.inputs not in INPUTS:
             msg = f"inputs is {self.inputs!r}; wanted 'probabilities' or 'logits'"
             raise ValueError(msg)

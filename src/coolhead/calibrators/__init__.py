@@ -12,6 +12,7 @@ __getattr__, __dir__, __all__ = lazy_names(  # pyright: ignore
         "ensemble": ["TemperatureEnsemble"],
         "select": ["LeaveOneDomainOut", "SelectByDomain"],
         "shift_aware": ["ShiftAwareTemperature"],
-        "temperature": ["TemperatureScaling"],
+        "data": ["CalibrationData", "fit_with"],
+        "temperature": ["Identity", "TemperatureScaling"],
     },
 )

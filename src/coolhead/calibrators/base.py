@@ -1,55 +1,60 @@
-"""What every calibrator that divides the logits by T(x) has in common."""
+"""What every calibrator has in common, and those that divide the logits by T(x)."""
 
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from coolhead.calibrators.details import (
-    PredictionDetails,
-    describe_rows,
-    find_clusters,
-)
+from coolhead.calibrators.data import CalibrationData
 from coolhead.numerics import softmax
 from coolhead.numerics.checks import (
     as_logits,
-    check_domains,
     check_features,
     check_finite,
-    check_labels,
-    check_weights,
-    refuse_probabilities,
+    missing_features_message,
 )
-from coolhead.numerics.moments import Rows, summarise_rows
+from coolhead.shift.clusters import Clusters
+from coolhead.shift.coverage import Coverage, coverage
 
 
-class FitData(NamedTuple):
-    """Checked arguments of `fit`."""
+class PredictionDetails(NamedTuple):
+    """What a calibrator knows about each row.
 
-    rows: Rows
-    labels: np.ndarray
-    features: Any
-    domains: np.ndarray | None
-    weights: np.ndarray | None
-
-
-def fresh(estimator: Any) -> Any:
-    """An unfitted copy. (`clone` is typed for containers of estimators, too.)"""
-    return clone(estimator)
-
-
-class TemperatureCalibrator(BaseEstimator):
-    """Divides the logits by a temperature; the predicted class never changes.
-
-    A subclass writes `fit`, which starts with `_begin_fit`, and `_temperature`, which
-    gets checked arrays. It sets `uses_features` if T depends on the features.
+    Attributes
+    ----------
+    probabilities : (n, k) calibrated.
+    temperature : (n,); None for methods that change the scores otherwise.
+    cluster : (n,) nearest cluster of the calibration features; None without features.
+    covered : (n,) True within the radius that holds 99 % of that cluster's members;
+        False says that nothing like this row was calibrated. None without features.
     """
 
+    probabilities: np.ndarray
+    temperature: np.ndarray | None
+    cluster: np.ndarray | None
+    covered: np.ndarray | None
+
+
+class Calibrator(BaseEstimator):
+    """Learns from labelled rows, gives calibrated probabilities.
+
+    A subclass says once what it takes, out of "features", "source", "reference" and
+    "target" (see `CalibrationData`), and writes `_learn(data)`.
+
+    Attributes
+    ----------
+    takes : what `_learn` sees beside logits, labels, domains and weights.
+    needs : what it cannot be fitted without, of these or "domains".
+    uses_features : whether predictions depend on the features.
+    """
+
+    takes: ClassVar[tuple[str, ...]] = ()
+    needs: ClassVar[tuple[str, ...]] = ()
     uses_features: bool = False
     n_classes_: int
     n_features_: int | None
-    temperature_: float
+    clusters_: Clusters
     status_: Any
 
     def fit(
@@ -59,10 +64,153 @@ class TemperatureCalibrator(BaseEstimator):
         *,
         features: Any = None,
         sample_domain: Any = None,
+        source_domain: Any = None,
+        reference_features: Any = None,
         sample_weight: Any = None,
     ) -> Self:
-        """Learn T(x) from labelled rows of the calibration domains."""
-        raise NotImplementedError(f"{type(self).__name__} does not define fit")
+        """Learn from labelled rows of the calibration domains.
+
+        Parameters
+        ----------
+        logits, labels : (n, k), or (n,) binary scores, and (n,) class indices.
+        features : (n, d), e.g. the classifier's penultimate activations.
+        sample_domain : (n,) domain of each row.
+        source_domain : name or names in `sample_domain` of held-out rows of the
+            domains the classifier was trained on.
+        reference_features : (r, d) features of rows the classifier was trained on.
+        sample_weight : (n,) >= 0.
+
+        What the calibrator does not take is left aside, but for `source_domain`,
+        whose rows would be mistaken for ordinary ones.
+        """
+        takes = self.takes
+        if source_domain is not None and "source" not in takes:
+            raise ValueError(
+                f"source_domain is {source_domain!r}, but {type(self).__name__} treats "
+                "all domains alike; wanted rows of the calibration domains alone"
+            )
+        data = CalibrationData.of(
+            logits,
+            labels,
+            features=features if "features" in takes else None,
+            sample_domain=sample_domain,
+            source_domain=source_domain,
+            reference_features=reference_features if "reference" in takes else None,
+            sample_weight=sample_weight,
+        )
+        return self.fit_data(data)
+
+    def fit_data(self, data: CalibrationData) -> Self:
+        """Learn from a checked record; what is not in `takes` stays hidden."""
+        self.fit_part(data)
+        if self.uses_features and not hasattr(self, "clusters_"):
+            self.clusters_ = data.regions()
+        return self
+
+    def fit_part(self, data: CalibrationData) -> Self:
+        """`fit_data` for a part of another calibrator, which looks after coverage."""
+        data = data.only(self.takes)
+        self._require(data)
+        vars(self).pop("clusters_", None)
+        self.n_classes_ = self.n_features_in_ = data.logits.shape[1]
+        self.n_features_ = data.features.shape[1] if self.uses_features else None
+        self._learn(data)
+        return self
+
+    def _require(self, data: CalibrationData) -> None:
+        """Refuse a record without what this calibrator cannot do without."""
+        name, n_rows = type(self).__name__, len(data)
+        if ("features" in self.needs or self.uses_features) and data.features is None:
+            raise ValueError(missing_features_message(n_rows))
+        if "target" in self.needs and data.target is None:
+            raise ValueError(
+                f"target_features is missing: {name} needs unlabelled target data; "
+                f"wanted an array (m, {data.features.shape[1]})"
+            )
+        if "domains" in self.needs and not data.domains_known:
+            raise ValueError(
+                f"sample_domain is missing: {name} learns from the difference between "
+                f"domains; wanted one domain per row, ({n_rows},)"
+            )
+
+    def predict_proba(self, logits: Any, features: Any = None) -> np.ndarray:
+        """Calibrated probabilities (n, k)."""
+        raise NotImplementedError(f"{type(self).__name__} does not define its map")
+
+    def confidence(
+        self, logits: Any, features: Any = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Calibrated confidence and predicted class, (n,) each."""
+        probabilities = self.predict_proba(logits, features)
+        return probabilities.max(axis=1), probabilities.argmax(axis=1)
+
+    def details(self, logits: Any, features: Any = None) -> PredictionDetails:
+        """Probabilities, temperature, nearest cluster and coverage of each row.
+
+        Where predictions do not depend on features, cluster and coverage are None.
+        """
+        probabilities = self.predict_proba(logits, features)
+        return self._describe(probabilities, None, features)
+
+    def coverage(self, features: Any) -> Coverage:
+        """How far rows of features (n, d) lie outside the calibration data.
+
+        See `coolhead.shift.coverage`, which this is with the clusters of the fit.
+        """
+        check_is_fitted(self)
+        if not self.uses_features:
+            raise ValueError(
+                f"{type(self).__name__} was fitted without features, so it cannot tell "
+                "what lies outside the calibration data; wanted a calibrator that uses "
+                "features, or coolhead.shift.coverage(batch, calibration_features)"
+            )
+        return coverage(features, self.clusters_)
+
+    def _describe(
+        self, probabilities: np.ndarray, temperature: np.ndarray | None, features: Any
+    ) -> PredictionDetails:
+        if not self.uses_features:
+            return PredictionDetails(probabilities, temperature, None, None)
+        nearest, distance = self.clusters_.assign(np.asarray(features))
+        covered = distance <= self.clusters_.radii[nearest]
+        return PredictionDetails(probabilities, temperature, nearest, covered)
+
+    def _learn(self, data: CalibrationData) -> None:
+        raise NotImplementedError(f"{type(self).__name__} does not define _learn")
+
+    def _check_query(
+        self, logits: Any, features: Any
+    ) -> tuple[np.ndarray, np.ndarray | None]:
+        """Check the arguments of a prediction against those of `fit`."""
+        check_is_fitted(self)
+        self._check_columns(np.shape(logits))
+        array = as_logits(logits)
+        if not self.uses_features:
+            return array, None
+        return array, check_features(features, len(array), self.n_features_)
+
+    def _check_columns(self, shape: tuple[int, ...]) -> None:
+        if len(shape) == 1 and self.n_classes_ != 2:
+            raise ValueError(
+                f"logits has shape {shape}; wanted (n, {self.n_classes_}) as in fit. "
+                "Reshape your data with array.reshape(1, -1) if it is a single sample"
+            )
+        if len(shape) == 2 and shape[1] != self.n_classes_:
+            raise ValueError(
+                f"logits: X has {shape[1]} features, but {type(self).__name__} is "
+                f"expecting {self.n_classes_} features as input: one column per class, "
+                "as in fit"
+            )
+
+
+class TemperatureCalibrator(Calibrator):
+    """Divides the logits by a temperature; the predicted class never changes.
+
+    A subclass whose temperature is not the same for every row writes `_temperature`,
+    which gets checked arrays.
+    """
+
+    temperature_: float
 
     def temperature(self, logits: Any, features: Any = None) -> np.ndarray:
         """Temperature of each row, (n,) float64, all positive."""
@@ -94,77 +242,8 @@ class TemperatureCalibrator(BaseEstimator):
         logits, features = self._check_query(logits, features)
         temperature = self._temperature(logits, features)
         probabilities = softmax.softmax(logits, temperature)
-        return describe_rows(self, probabilities, temperature, features)
-
-    def coverage(self, features: Any) -> Any:
-        """How far rows of features (n, d) lie outside the calibration data.
-
-        See `coolhead.shift.coverage`, which this is with the clusters of the fit.
-        """
-        # Most calibrators never need what the diagnostics of shift import.
-        from coolhead.shift.coverage import coverage
-
-        check_is_fitted(self)
-        clusters = find_clusters(self)
-        if clusters is None:
-            raise ValueError(
-                f"coverage needs clusters, which {type(self).__name__} has none of; "
-                "wanted a cluster calibrator, or shift.coverage(batch, features)"
-            )
-        return coverage(features, clusters)
+        return self._describe(probabilities, temperature, features)
 
     def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
-        raise NotImplementedError(f"{type(self).__name__} does not define T(x)")
-
-    def _begin_fit(
-        self,
-        logits: Any,
-        labels: Any,
-        features: Any = None,
-        sample_domain: Any = None,
-        sample_weight: Any = None,
-    ) -> FitData:
-        """Check every argument of `fit` and remember the shapes."""
-        array = as_logits(logits)
-        n_rows, n_classes = array.shape
-        if labels is None:
-            raise ValueError(
-                "requires y to be passed, but the target y is None: labels are "
-                f"missing; wanted one class index per row, ({n_rows},)"
-            )
-        labels = check_labels(labels, n_classes, n_rows)
-        weights = check_weights(sample_weight, n_rows)
-        domains = (
-            None if sample_domain is None else check_domains(sample_domain, n_rows)
-        )
-        checked = check_features(features, n_rows) if self.uses_features else None
-        rows = summarise_rows(array, labels, scores=np.ndim(logits) == 1)
-        self.n_classes_ = self.n_features_in_ = n_classes
-        self.n_features_ = None if checked is None else checked.shape[1]
-        return FitData(rows, labels, checked, domains, weights)
-
-    def _check_query(
-        self, logits: Any, features: Any
-    ) -> tuple[np.ndarray, np.ndarray | None]:
-        """Check the arguments of a prediction against those of `fit`."""
-        check_is_fitted(self)
-        self._check_columns(np.shape(logits))
-        array = as_logits(logits)
-        if np.ndim(logits) != 1:
-            refuse_probabilities(array, "logits")
-        if not self.uses_features:
-            return array, None
-        return array, check_features(features, len(array), self.n_features_)
-
-    def _check_columns(self, shape: tuple[int, ...]) -> None:
-        if len(shape) == 1 and self.n_classes_ != 2:
-            raise ValueError(
-                f"logits has shape {shape}; wanted (n, {self.n_classes_}) as in fit. "
-                "Reshape your data with array.reshape(1, -1) if it is a single sample"
-            )
-        if len(shape) == 2 and shape[1] != self.n_classes_:
-            raise ValueError(
-                f"logits: X has {shape[1]} features, but {type(self).__name__} is "
-                f"expecting {self.n_classes_} features as input: one column per class, "
-                "as in fit"
-            )
+        """The same temperature for every row."""
+        return np.full(len(logits), self.temperature_)

@@ -5,9 +5,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coolhead.calibrators.base import FitData
-from coolhead.numerics.moments import Rows
-
 FULL_SIZE = 50
 SMALLEST_DOMAIN = 20
 MOST_FOLDS = 10
@@ -23,6 +20,15 @@ class Domains(NamedTuple):
     names: np.ndarray
     codes: np.ndarray
     is_source: np.ndarray
+
+    def take(self, rows: np.ndarray) -> "Domains":
+        """The domains of some of the rows; those without a row are forgotten."""
+        kept, codes = np.unique(self.codes[rows], return_inverse=True)
+        return Domains(self.names[kept], codes, self.is_source[kept])
+
+    def all_alike(self) -> "Domains":
+        """The same domains, none of them known as the source."""
+        return self._replace(is_source=np.zeros(len(self.names), bool))
 
     @property
     def source_rows(self) -> np.ndarray:
@@ -70,21 +76,6 @@ def find_domains(
             f"hold; wanted some of {', '.join(known)}"
         )
     return Domains(names, codes, np.isin(known, wanted))
-
-
-def drop_weightless(data: FitData) -> FitData:
-    """The same data without rows of weight zero, which are as good as absent."""
-    if data.weights is None or data.weights.all():
-        return data
-    kept = data.weights > 0
-    rows = data.rows
-    return FitData(
-        Rows(rows.logits[kept], rows.peak[kept], rows.gap[kept], rows.drop[kept]),
-        data.labels[kept],
-        None if data.features is None else data.features[kept],
-        None if data.domains is None else data.domains[kept],
-        data.weights[kept],
-    )
 
 
 class Fold(NamedTuple):

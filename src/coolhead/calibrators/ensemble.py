@@ -1,18 +1,18 @@
 """Ensemble of temperatures: averaging scaled logits is a harmonic mean of T."""
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from coolhead.calibrators.base import TemperatureCalibrator, fresh
+from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.clustered.calibrators import (
     NearestClusterTemperature,
     RegressedTemperature,
     clusters_of,
 )
+from coolhead.calibrators.data import CalibrationData, fit_with, fresh
 from coolhead.calibrators.temperature import TemperatureScaling
-from coolhead.shift.clusters import Partition
 
 
 class TemperatureEnsemble(TemperatureCalibrator):
@@ -50,35 +50,17 @@ class TemperatureEnsemble(TemperatureCalibrator):
         """Whether a member does."""
         return self.members is None or any(m.uses_features for m in self._given())
 
-    def fit(
-        self,
-        logits: Any,
-        labels: Any,
-        *,
-        features: Any = None,
-        sample_domain: Any = None,
-        sample_weight: Any = None,
-        partition: Partition | None = None,
-    ) -> Self:
-        """Fit every member on the same rows.
-
-        partition : of exactly these rows, to share one k-means between methods.
-        """
-        data = self._begin_fit(logits, labels, features, sample_domain, sample_weight)
+    @property
+    def takes(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What the members take together."""
         if self.members is None:
-            return self._remember(self._default_members(data, partition))
-        return self._remember(
-            [
-                fresh(member).fit(
-                    logits,
-                    labels,
-                    features=features,
-                    sample_domain=sample_domain,
-                    sample_weight=sample_weight,
-                )
-                for member in self._given()
-            ]
-        )
+            return ("features",)
+        return tuple(dict.fromkeys(kind for m in self._given() for kind in m.takes))
+
+    def _learn(self, data: CalibrationData) -> None:
+        if self.members is None:
+            return self._remember(self._default_members(data))
+        return self._remember([fit_with(fresh(m), data) for m in self._given()])
 
     def clipped(self, features: Any) -> np.ndarray:
         """Which rows of features (n, d) get a T that a member clipped, (n,) bool."""
@@ -97,7 +79,7 @@ class TemperatureEnsemble(TemperatureCalibrator):
             )
         return members
 
-    def _remember(self, members: list[TemperatureCalibrator]) -> Self:
+    def _remember(self, members: list[TemperatureCalibrator]) -> None:
         self.members_ = members
         inverses = [1 / member.temperature_ for member in self.members_]
         self.temperature_ = float(1 / np.mean(inverses))
@@ -106,29 +88,30 @@ class TemperatureEnsemble(TemperatureCalibrator):
         self.clipped_share_ = max(
             getattr(m, "clipped_share_", 0.0) for m in self.members_
         )
-        return self
+        found = [m.clusters_ for m in self.members_ if hasattr(m, "clusters_")]
+        if found:
+            self.clusters_ = found[0]
 
-    def _default_members(
-        self, data: Any, partition: Partition | None
-    ) -> list[TemperatureCalibrator]:
-        nearest, line = self._cluster_members()
-        fitted = clusters_of(nearest, data, partition)
-        members = [
-            TemperatureScaling()._remember(fitted.set_level),
-            nearest._remember(fitted),
-            line._remember(fitted),
-        ]
+    def _default_members(self, data: CalibrationData) -> list[TemperatureCalibrator]:
+        """The three methods of the paper on one k-means and one set of fits."""
+        constant, nearest, line = members = self.default_members()
+        fitted = clusters_of(nearest, data)
+        constant._remember(fitted.set_level)
+        for member in (nearest, line):
+            member._remember(fitted)
         for member in members:
             member.n_classes_ = member.n_features_in_ = self.n_classes_
             member.n_features_ = self.n_features_ if member.uses_features else None
-        line.clipped_share_ = float(line.clipped(data.features).mean())
-        return members
+        line.clipped_share_ = float(line._is_clipped(data.features).mean())
+        return list(members)
 
-    def _cluster_members(
+    def default_members(
         self,
-    ) -> tuple[NearestClusterTemperature, RegressedTemperature]:
+    ) -> tuple[TemperatureScaling, NearestClusterTemperature, RegressedTemperature]:
+        """The paper's three methods, not fitted."""
         settings = {"random_state": self.random_state}
         return (
+            TemperatureScaling(),
             NearestClusterTemperature(self.n_clusters, **settings),
             RegressedTemperature(self.n_clusters, **settings),
         )

@@ -1,9 +1,10 @@
 """Did the fit help on the very rows it was made on?"""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from coolhead.calibrators.data import CalibrationData
 from coolhead.numerics.softmax import log_loss_rows
 from coolhead.numerics.temperature import Solution, Status
 
@@ -19,16 +20,25 @@ class FitQuality(NamedTuple):
     nll_uncalibrated: float
 
 
-def judge_temperatures(
-    logits: np.ndarray,
-    labels: np.ndarray,
+def remember_quality(
+    calibrator: Any,
+    data: CalibrationData,
     temperature: float | np.ndarray,
-    weights: np.ndarray | None,
     status: str,
-) -> FitQuality:
-    """Compare softmax(z/T) with softmax(z) on labelled rows."""
-    losses = log_loss_rows(logits, labels, temperature)
-    return judge_losses(losses, logits, labels, weights, status)
+) -> None:
+    """Store status and losses of a temperature fitted on these rows."""
+    losses = log_loss_rows(data.logits, data.labels, temperature)
+    quality = judge_losses(losses, data.logits, data.labels, data.weights, status)
+    calibrator.status_, calibrator.nll_, calibrator.nll_uncalibrated_ = quality
+
+
+def remember_beyond(
+    calibrator: Any, data: CalibrationData, temperature: np.ndarray, common: Solution
+) -> None:
+    """Store the quality of T(x), (n,), whose fit started at the common temperature."""
+    remember_quality(calibrator, data, temperature, Status.CONVERGED)
+    if calibrator.status_ == Status.CONVERGED != common.status[0]:
+        calibrator.status_ = status_beyond(common, temperature, calibrator.nll_)
 
 
 def judge_losses(

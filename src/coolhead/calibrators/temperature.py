@@ -1,15 +1,17 @@
 """Set-level temperature scaling: one temperature for every sample."""
 
-from typing import Any, Self
-
 import numpy as np
 
-from coolhead.calibrators.base import FitData, TemperatureCalibrator
-from coolhead.numerics.temperature import Solution, solve_temperatures
+from coolhead.calibrators.base import TemperatureCalibrator
+from coolhead.calibrators.data import CalibrationData
+from coolhead.numerics.temperature import Solution, Status, solve_temperatures
 
 
 class TemperatureScaling(TemperatureCalibrator):
     """One temperature, learned from all calibration domains together.
+
+    Fitted on held-out rows of the source it is source-only scaling; on labelled rows
+    of the target, the oracle that nobody has.
 
     Parameters
     ----------
@@ -26,38 +28,31 @@ class TemperatureScaling(TemperatureCalibrator):
     def __init__(self, domain_weights: str = "pooled"):
         self.domain_weights = domain_weights
 
-    def fit(
-        self,
-        logits: Any,
-        labels: Any,
-        *,
-        features: Any = None,
-        sample_domain: Any = None,
-        sample_weight: Any = None,
-    ) -> Self:
-        """Minimise the negative log-likelihood of softmax(logits / T)."""
-        data = self._begin_fit(logits, labels, None, sample_domain, sample_weight)
+    def _learn(self, data: CalibrationData) -> None:
         weights = weigh_domains(data, self.domain_weights)
-        return self._remember(set_level(data, weights))
+        self._remember(set_level(data, weights))
 
-    def _remember(self, solution: Solution) -> Self:
+    def _remember(self, solution: Solution) -> None:
         self.temperature_ = float(solution.temperature[0])
         self.status_ = str(solution.status[0])
         self.nll_ = float(solution.nll[0])
         self.log_temperature_se_ = float(solution.log_temperature_se[0])
-        return self
-
-    def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
-        return np.full(len(logits), self.temperature_)
 
 
-def set_level(data: FitData, weights: np.ndarray | None) -> Solution:
+class Identity(TemperatureCalibrator):
+    """The classifier as it is: temperature one."""
+
+    def _learn(self, data: CalibrationData) -> None:
+        self.temperature_, self.status_ = 1.0, str(Status.CONVERGED)
+
+
+def set_level(data: CalibrationData, weights: np.ndarray | None) -> Solution:
     """The temperature of all rows as one group."""
-    codes = np.zeros(len(data.labels), np.intp)
+    codes = np.zeros(len(data), np.intp)
     return solve_temperatures(data.rows, codes, weights)
 
 
-def weigh_domains(data: FitData, domain_weights: str) -> np.ndarray | None:
+def weigh_domains(data: CalibrationData, domain_weights: str) -> np.ndarray | None:
     """Weights under which each domain counts by its size, or equally."""
     if domain_weights == "pooled":
         return data.weights
@@ -65,12 +60,12 @@ def weigh_domains(data: FitData, domain_weights: str) -> np.ndarray | None:
         raise ValueError(
             f"domain_weights is {domain_weights!r}; wanted 'pooled' or 'equal'"
         )
-    if data.domains is None:
+    if not data.domains_known:
         raise ValueError(
             "sample_domain is missing: domain_weights='equal' needs the domain of "
             "each row"
         )
-    weights = np.ones(len(data.labels)) if data.weights is None else data.weights
-    codes = np.unique(data.domains, return_inverse=True)[1]
+    weights = np.ones(len(data)) if data.weights is None else data.weights
+    codes = data.domains.codes
     mass = np.bincount(codes, weights)
     return weights / np.where(mass > 0, mass, 1.0)[codes]

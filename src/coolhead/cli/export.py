@@ -26,7 +26,6 @@ def export(
 
     check_input(calibrator)
     check_output(onnx, inputs=[calibrator])
-    from coolhead.calibrators.details import find_clusters
     from coolhead.cli.terminal import plain_warnings, print_json
 
     fitted = load_fitted(calibrator)
@@ -38,7 +37,7 @@ def export(
         ) from error
     outputs = ["probabilities"]
     if details:
-        outputs += ["temperature"] + ["covered"] * (find_clusters(fitted) is not None)
+        outputs += ["temperature"] + ["covered"] * hasattr(fitted, "clusters_")
     with plain_warnings():
         try:
             export_onnx(fitted, onnx, outputs=tuple(outputs))

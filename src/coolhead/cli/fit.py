@@ -5,7 +5,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coolhead.cli.methods import ClustersOption, MethodOption, SeedOption
+from coolhead.cli.methods import (
+    DEFAULT_METHOD,
+    ClustersOption,
+    MethodOption,
+    SeedOption,
+)
 from coolhead.cli.terminal import InputOption, JsonOption, Scores
 
 if TYPE_CHECKING:
@@ -17,14 +22,21 @@ def fit(
         Path, typer.Argument(help="Labelled predictions: npz, Parquet, CSV, ...")
     ],
     out: Annotated[Path, typer.Option(help="File for the calibrator, .skops.")],
-    method: MethodOption = "ensemble",
+    method: MethodOption = DEFAULT_METHOD,
     calibrate_on: Annotated[
         str | None,
         typer.Option(help="Domains to use, as in a,b; all labelled ones by default."),
     ] = None,
     source: Annotated[
         str | None,
-        typer.Option(help="The domain the classifier was trained on, if it is there."),
+        typer.Option(
+            help="Domains the classifier was trained on, as in a,b: held-out rows of "
+            "the same file."
+        ),
+    ] = None,
+    reference: Annotated[
+        Path | None,
+        typer.Option(help="File with features of rows the classifier was trained on."),
     ] = None,
     scores: InputOption = Scores.LOGITS,
     clusters: ClustersOption = 8,
@@ -34,29 +46,37 @@ def fit(
     """Fit a calibrator on labelled predictions of one or more domains."""
     from coolhead.files import check_input, check_output
 
-    check_input(predictions)
-    check_output(out, inputs=[predictions], endings=(".skops",))
+    inputs = [path for path in (predictions, reference) if path is not None]
+    for path in inputs:
+        check_input(path)
+    check_output(out, inputs=inputs, endings=(".skops",))
     from coolhead.archive import load_archive
+    from coolhead.calibrators.data import CalibrationData, fit_with
     from coolhead.cli.methods import build_method
     from coolhead.cli.terminal import plain_warnings, print_json, print_pairs
     from coolhead.persist import save_calibrator
 
     calibrator = build_method(method, clusters, seed)
+    sources = _sources(calibrator, split_names(source))
+    wanted = split_names(calibrate_on)
     kind = str(scores or Scores.LOGITS)
     with plain_warnings():
-        wanted = split_names(calibrate_on)
-        rows = load_archive(predictions, input=kind, labelled=True, domains=wanted)
-        calibrator.fit(
+        domains = None if wanted is None else list(dict.fromkeys([*wanted, *sources]))
+        rows = load_archive(predictions, input=kind, labelled=True, domains=domains)
+        data = CalibrationData.of(
             rows.logits,
             rows.labels,
             features=rows.features,
             sample_domain=rows.domains,
-            **_source(calibrator, source, rows),
+            source_domain=sources or None,
+            reference_features=_reference(calibrator, reference),
         )
+        fit_with(calibrator, data)
         named: dict[str, Any] = {
             "method": method,
             "input": kind,
             "file": predictions.name,
+            "source": sources,
         }
         metadata = named | _about(calibrator, rows)
         save_calibrator(calibrator, out, metadata=metadata)
@@ -76,17 +96,29 @@ def fit(
     )
 
 
-def _source(calibrator: Any, source: str | None, rows: Any) -> dict[str, str]:
-    """The argument `source_domain`, for methods that know what to do with it."""
-    from inspect import signature
-
-    if source is None:
-        return {}
-    if "source_domain" not in signature(calibrator.fit).parameters:
+def _sources(calibrator: Any, names: list[str] | None) -> list[str]:
+    """The source domains, refused for methods that could not tell them apart."""
+    if names and "source" not in calibrator.takes:
         name = type(calibrator).__name__
         raise typer.BadParameter(f"{name} treats all domains alike: leave --source out")
-    rows.select(source)
-    return {"source_domain": source}
+    return names or []
+
+
+def _reference(calibrator: Any, path: Path | None) -> Any:
+    """Features of training rows, for methods that know what to do with them."""
+    from coolhead.archive import load_archive
+
+    if path is None:
+        return None
+    if "reference" not in calibrator.takes:
+        name = type(calibrator).__name__
+        raise typer.BadParameter(
+            f"{name} does not look at training rows: leave --reference out"
+        )
+    features = load_archive(path).features
+    if features is None:
+        raise ValueError(f"{path} has no features; wanted those of training rows")
+    return features
 
 
 def split_names(text: str | None) -> list[str] | None:
@@ -103,7 +135,6 @@ def _about(calibrator: Any, rows: "DomainArchive") -> dict[str, Any]:
     """What the calibrator was fitted on, for the header of its file."""
     from datetime import UTC, datetime
 
-    from coolhead.calibrators.details import find_clusters
     from coolhead.monitor import left_out_shares
 
     about = {
@@ -112,7 +143,7 @@ def _about(calibrator: Any, rows: "DomainArchive") -> dict[str, Any]:
         "class_names": rows.class_names,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    clusters = find_clusters(calibrator)
+    clusters = getattr(calibrator, "clusters_", None)
     if clusters is not None and rows.features is not None:
         # What a domain shows that was not fitted on: the monitor's expectation.
         about["left_out_shares"] = left_out_shares(

@@ -4,6 +4,7 @@ from typing import Annotated, Any
 
 import typer
 
+DEFAULT_METHOD = "auto"
 # Compared when nothing else is asked for: the paper's, the nearest rival, the default.
 FIRST = ("set-level", "nearest-cluster", "regression", "ensemble", "md-ts", "auto")
 
@@ -17,41 +18,29 @@ def method_names() -> list[str]:
         for name, method in METHODS.items()
         if "calibration" in method.rows
         and not name.endswith("+source")
-        and _is_blind(method)
+        and not method.sees_target
     ]
     return sorted(fit_only, key=lambda name: (name not in FIRST, fit_only.index(name)))
 
 
 def build_method(name: str, n_clusters: int, random_state: int) -> Any:
     """A calibrator that is not fitted yet."""
-    from coolhead.experiment.methods import METHODS
+    from coolhead.experiment.methods import find_method
 
     check_method(name)
-    return METHODS[name].build(n_clusters=n_clusters, random_state=random_state)
+    return find_method(name).build(n_clusters=n_clusters, random_state=random_state)
 
 
 def check_method(name: str) -> str:
     """Refuse an unknown name as a mistake of usage."""
+    from coolhead.plugins import is_plugin
     from coolhead.suggest import suggest
 
     known = method_names()
-    if name not in known:
+    if name not in known and not is_plugin(name):
         hint = suggest(name, known)
         raise typer.BadParameter(f"{name!r} is no method{hint}", param_hint="--method")
     return name
-
-
-def _is_blind(method: Any) -> bool:
-    """True unless `fit` names data of the target."""
-    import inspect
-    from importlib import import_module
-
-    module, name = method.place.split(":")
-    maker = getattr(import_module(module), name)
-    return not any(
-        argument.startswith("target_")
-        for argument in inspect.signature(maker.fit).parameters
-    )
 
 
 def _complete_method(incomplete: str) -> list[str]:
@@ -61,7 +50,8 @@ def _complete_method(incomplete: str) -> list[str]:
 MethodOption = Annotated[
     str,
     typer.Option(
-        help="Name of the method, such as ensemble, set-level or auto.",
+        help="Name of the method, such as auto, ensemble or set-level; or "
+        "python:MODULE:CLASS, a calibrator of your own.",
         autocompletion=_complete_method,
     ),
 ]

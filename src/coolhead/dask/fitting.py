@@ -1,11 +1,11 @@
 """Fit calibrators on Dask collections; what comes back is an ordinary calibrator."""
 
+import warnings
 from functools import singledispatch
 from typing import Any
 
 import numpy as np
 
-from coolhead.calibrators.base import fresh
 from coolhead.calibrators.clustered.calibrators import (
     ClusterTemperatures,
     NearestClusterTemperature,
@@ -13,6 +13,7 @@ from coolhead.calibrators.clustered.calibrators import (
     pull_to,
     with_fallback,
 )
+from coolhead.calibrators.data import CalibrationData, fit_with, fresh
 from coolhead.calibrators.ensemble import TemperatureEnsemble
 from coolhead.calibrators.temperature import TemperatureScaling
 from coolhead.dask.blocks import (
@@ -38,6 +39,8 @@ def fit(
     *,
     features: Any = None,
     sample_domain: Any = None,
+    source_domain: Any = None,
+    reference_features: Any = None,
     sample_weight: Any = None,
     sample_rows: int = SAMPLE_ROWS,
 ) -> Any:
@@ -46,24 +49,54 @@ def fit(
     Parameters
     ----------
     calibrator : `TemperatureScaling`, `NearestClusterTemperature`,
-        `RegressedTemperature`, or a `TemperatureEnsemble` of these.
+        `RegressedTemperature` and a `TemperatureEnsemble` of these are fitted on all
+        rows, block by block; any other in memory, on a sample, and a warning says so.
     logits, labels, features, sample_domain, sample_weight : as in its own `fit`, with
         the rows in the same order.
-    sample_rows : k-means sees this many rows, evenly spaced; all rows, if there are no
-        more. Temperatures are fitted on all rows in any case.
-
-    Other calibrators are fitted in memory, on what `take_sample` returns.
+    source_domain, reference_features : as in its own `fit`; the latter fit in memory.
+    sample_rows : k-means, and what is fitted in memory, sees this many rows, evenly
+        spaced; all rows, if there are no more.
     """
     table = align(
         logits,
         labels=labels,
-        features=features if calibrator.uses_features else None,
+        features=features if "features" in calibrator.takes else None,
         domains=sample_domain,
         weights=sample_weight,
     )
     if calibrator.uses_features and "features" not in table:
         raise ValueError("features is missing: this method uses features")
-    return _fit_table(calibrator, table, sample_rows)
+    if _fit_table.dispatch(type(calibrator)) is not _fit_table.dispatch(object):
+        return _fit_table(calibrator, table, sample_rows)
+    return fit_with(
+        calibrator,
+        _sampled_data(table, sample_rows, source_domain, reference_features),
+    )
+
+
+def _sampled_data(
+    table: Table, sample_rows: int, source_domain: Any, reference_features: Any
+) -> CalibrationData:
+    """At most `sample_rows` rows of a table as one record in memory."""
+    names = [name for name in table if name != "scores"]
+    columns = dict(zip(names, _sample(table, names, sample_rows), strict=True))
+    n_rows, whole = len(columns["labels"]), int(block_lengths(table).sum())
+    if n_rows < whole:
+        warnings.warn(
+            f"fitted in memory on {n_rows} of {whole} rows, evenly spaced; raise "
+            "sample_rows to use more",
+            stacklevel=3,
+        )
+    logits = columns["logits"]
+    return CalibrationData.of(
+        logits[:, 1] if "scores" in table else logits,
+        columns["labels"],
+        features=columns.get("features"),
+        sample_domain=columns.get("domains"),
+        source_domain=source_domain,
+        reference_features=reference_features,
+        sample_weight=columns.get("weights"),
+    )
 
 
 def take_sample(n_rows: int, *collections: Any) -> tuple[np.ndarray, ...]:
@@ -79,10 +112,11 @@ def take_sample(n_rows: int, *collections: Any) -> tuple[np.ndarray, ...]:
 
 @singledispatch
 def _fit_table(calibrator: Any, table: Table, sample_rows: int) -> Any:
+    """Fit on all rows, block by block; registered for those that can."""
     raise TypeError(
         f"{type(calibrator).__name__} cannot be fitted block by block; wanted "
         "TemperatureScaling, NearestClusterTemperature, RegressedTemperature or "
-        "TemperatureEnsemble, or fit it in memory on coolhead.dask.take_sample(...)"
+        "TemperatureEnsemble of these"
     )
 
 
@@ -90,7 +124,8 @@ def _fit_table(calibrator: Any, table: Table, sample_rows: int) -> Any:
 def _(calibrator: TemperatureScaling, table: Table, sample_rows: int) -> Any:
     if calibrator.domain_weights != "pooled":
         table = _equal_domains(table, calibrator.domain_weights)
-    return _shaped(calibrator, table)._remember(solve_blocks(table))
+    _shaped(calibrator, table)._remember(solve_blocks(table))
+    return calibrator
 
 
 @_fit_table.register(NearestClusterTemperature)
@@ -105,12 +140,14 @@ def _(calibrator: TemperatureEnsemble, table: Table, sample_rows: int) -> Any:
     if calibrator.members is not None:
         unfitted = [fresh(member) for member in calibrator._given()]
         members = [_fit_table(member, table, sample_rows) for member in unfitted]
-        return calibrator._remember(members)
-    nearest, line = calibrator._cluster_members()
-    fitted = _fit_clusters(nearest, table, sample_rows)
-    level = _shaped(TemperatureScaling(), table)._remember(fitted.set_level)
-    clustered = [_remember(member, table, fitted) for member in (nearest, line)]
-    return calibrator._remember([level, *clustered])
+    else:
+        constant, *clustered = members = calibrator.default_members()
+        fitted = _fit_clusters(clustered[0], table, sample_rows)
+        _shaped(constant, table)._remember(fitted.set_level)
+        for member in clustered:
+            _remember(member, table, fitted)
+    calibrator._remember(list(members))
+    return calibrator
 
 
 def _fit_clusters(

@@ -10,7 +10,7 @@ import numpy as np
 from coolhead.archive import DomainArchive
 from coolhead.experiment.examples import add_examples
 from coolhead.experiment.landscape import describe_shift, draw_map
-from coolhead.experiment.methods import METHODS
+from coolhead.experiment.methods import METHODS, find_method
 from coolhead.experiment.pictures import Pictures
 from coolhead.experiment.predictions import Predictions, predict
 from coolhead.experiment.protocol import Evaluation, Methods
@@ -85,7 +85,7 @@ def _fit_all(
             warnings.simplefilter("always")
             try:
                 calibrator = fit_method(
-                    METHODS[name], data, n_clusters=methods.clusters
+                    find_method(name), data, n_clusters=methods.clusters
                 )
                 middle = perf_counter()
                 predictions[name] = predict(calibrator, data.evaluated)

@@ -5,9 +5,14 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import PCA
 
+from coolhead.calibrators.clustered.calibrators import (
+    NearestClusterTemperature,
+    partition_of,
+)
 from coolhead.experiment.results import CellResult
 from coolhead.experiment.rows import SplitRows
 from coolhead.shift import coverage, density_ratio
+from coolhead.shift.clusters import Partition
 
 DIAGNOSED_ROWS = 1_500
 DRAWN_ROWS = {"calibration": 500, "target": 300}
@@ -18,7 +23,7 @@ def describe_shift(data: SplitRows, n_clusters: int, result: CellResult) -> None
     known = _some(data.labelled(("calibration",)).features, DIAGNOSED_ROWS)
     new = _some(data.evaluated.features, DIAGNOSED_ROWS)
     ratio = density_ratio(known, new, random_state=data.random_state)
-    clusters = data.partition(("calibration",), n_clusters).clusters
+    clusters = _partition(data, n_clusters).clusters
     numbers = {
         "weight_variance": ratio.variance,
         "renyi_divergence": ratio.divergence,
@@ -42,7 +47,7 @@ def draw_map(
     The plane is that of the two principal components of the calibration features;
     a point carries the temperature of its nearest cluster.
     """
-    partition = data.partition(("calibration",), n_clusters)
+    partition = _partition(data, n_clusters)
     calibration = data.labelled(("calibration",))
     plane = PCA(2, random_state=data.random_state)
     plane.fit(_some(calibration.features, DIAGNOSED_ROWS))
@@ -55,7 +60,7 @@ def draw_map(
             result,
             role,
             plane.transform(features),
-            rows.domains[index],
+            rows.sample_domain[index],
             nearest,
             temperatures,
         )
@@ -65,6 +70,12 @@ def draw_map(
     _add_points(
         result, "centre", plane.transform(centers), names, numbers, temperatures
     )
+
+
+def _partition(data: SplitRows, n_clusters: int) -> Partition:
+    """The clusters that the cluster methods were fitted on."""
+    plain = NearestClusterTemperature(n_clusters, random_state=data.random_state)
+    return partition_of(plain, data.labelled(("calibration",)))
 
 
 def _add_points(

@@ -1,23 +1,57 @@
 """The methods of an experiment, in one table: a name, a class, and what it may see.
 
 `rows` says on which labelled Small rows a method is fitted. Only the oracles name
-``target``. Unlabelled target arrays reach a method only if its ``fit`` names them.
+``target``. Unlabelled target rows reach a method only if its class takes "target".
 """
 
-import inspect
 from dataclasses import dataclass, field
-from importlib import import_module
 from typing import Any, Literal
+
+from coolhead.baselines.binning import (
+    BayesianBinning,
+    HistogramBinning,
+    IsotonicCalibration,
+    PlattScaling,
+)
+from coolhead.baselines.classwise import (
+    BiasCorrectedTemperature,
+    EnsembleTemperatureScaling,
+    MatrixScaling,
+    VectorScaling,
+)
+from coolhead.baselines.density_aware import DensityAwareTemperature
+from coolhead.baselines.error_oracle import OracleErrorTemperature
+from coolhead.baselines.multidomain import MultiDomainTemperature
+from coolhead.baselines.parametric import ParameterizedTemperature
+from coolhead.baselines.transfer import (
+    CPCS,
+    TransCal,
+    WeightedClusterTemperature,
+    WeightedTemperature,
+)
+from coolhead.calibrators.auto import AutoCalibrator
+from coolhead.calibrators.clustered import (
+    NearestClusterTemperature,
+    RegressedTemperature,
+)
+from coolhead.calibrators.ensemble import TemperatureEnsemble
+from coolhead.calibrators.shift_aware import ShiftAwareTemperature
+from coolhead.calibrators.temperature import TemperatureScaling
+from coolhead.plugins import is_plugin, load_plugin
+from coolhead.suggest import suggest
 
 Role = Literal["source", "calibration", "target"]
 
 
 @dataclass(frozen=True)
 class Method:
-    """How one method of the table is made and on which rows it is fitted."""
+    """How one method of the table is made and on which rows it is fitted.
+
+    maker : the class of the calibrator; None for the classifier as it is.
+    """
 
     label: str
-    place: str | None
+    maker: Any
     rows: tuple[Role, ...] = ("calibration",)
     options: dict[str, Any] = field(default_factory=dict)
     unlabelled_target: Literal["small", "large"] = "small"
@@ -32,118 +66,116 @@ class Method:
     @property
     def sees_target(self) -> bool:
         """True if the method needs rows of the target domain, labelled or not."""
-        if self.place is None:
+        if self.maker is None:
             return False
-        wanted = inspect.signature(self.maker.fit).parameters
-        return self.is_oracle or bool(
-            {"target_features", "density_ratio"} & set(wanted)
-        )
-
-    @property
-    def maker(self) -> Any:
-        """The class of the calibrator."""
-        module, name = str(self.place).split(":")
-        return getattr(import_module(module), name)
+        return self.is_oracle or "target" in self.maker(**self.options).takes
 
     def build(self, *, n_clusters: int, random_state: int) -> Any:
         """A fresh calibrator, given clusters and seed where its class takes them."""
-        if self.place is None:
+        if self.maker is None:
             return None
-        known = inspect.signature(self.maker).parameters
+        calibrator = self.maker(**self.options)
         settings = {"n_clusters": n_clusters, "random_state": random_state}
-        given = {key: value for key, value in settings.items() if key in known}
-        return self.maker(**(given | self.options))
+        open_to = set(calibrator.get_params(deep=False)) - set(self.options)
+        given = {name: value for name, value in settings.items() if name in open_to}
+        return calibrator.set_params(**given)
+
+
+def find_method(name: str) -> Method:
+    """A method of the table, or ``python:MODULE:CLASS``, a calibrator of the user.
+
+    A class says in `takes` what it wants to see; with "source" among it, it is fitted
+    on the source's Small rows, too.
+    """
+    if is_plugin(name):
+        maker = load_plugin(name)
+        takes = getattr(maker(), "takes", ())
+        rows: tuple[Role, ...] = ("calibration",)
+        return Method(
+            getattr(maker, "label", maker.__name__),
+            maker,
+            (*rows, "source") if "source" in takes else rows,
+            sees_training_data="reference" in takes,
+        )
+    if name not in METHODS:
+        raise ValueError(f"unknown method {name!r}{suggest(name, METHODS)}")
+    return METHODS[name]
 
 
 _SOURCE: tuple[Role, ...] = ("source",)
 _TARGET: tuple[Role, ...] = ("target",)
 _WITH_SOURCE: tuple[Role, ...] = ("calibration", "source")
 
-_SET_LEVEL = "coolhead.calibrators.temperature:TemperatureScaling"
-_NEAREST = "coolhead.calibrators.clustered.calibrators:NearestClusterTemperature"
-_REGRESSED = "coolhead.calibrators.clustered.calibrators:RegressedTemperature"
-_ENSEMBLE = "coolhead.calibrators.ensemble:TemperatureEnsemble"
-_SOURCE_ONLY = "coolhead.baselines.reference:SourceTemperature"
-_ORACLE = "coolhead.baselines.reference:OracleTemperature"
-_ERROR_ORACLE = "coolhead.baselines.reference:OracleErrorTemperature"
-_TRANSCAL = "coolhead.baselines.transfer.transcal:TransCal"
-_WEIGHTED = "coolhead.baselines.transfer.weighted:WeightedTemperature"
-_WEIGHTED_CLUSTERS = "coolhead.baselines.transfer.weighted:WeightedClusterTemperature"
-_CPCS = "coolhead.baselines.transfer.cpcs:CPCS"
-_MULTI_DOMAIN = "coolhead.baselines.multidomain:MultiDomainTemperature"
-_PARAMETRIC = "coolhead.baselines.parametric.calibrator:ParameterizedTemperature"
-_DENSITY = "coolhead.baselines.density_aware:DensityAwareTemperature"
-_MIXTURE = "coolhead.baselines.classwise.ets:EnsembleTemperatureScaling"
-_AUTO = "coolhead.calibrators.auto:AutoCalibrator"
-_SHIFT_AWARE = "coolhead.calibrators.shift_aware.calibrator:ShiftAwareTemperature"
-_VECTOR = "coolhead.baselines.classwise.vector:VectorScaling"
-_BIAS_CORRECTED = "coolhead.baselines.classwise.vector:BiasCorrectedTemperature"
-_MATRIX = "coolhead.baselines.classwise.matrix:MatrixScaling"
-_PLATT = "coolhead.baselines.binning.platt:PlattScaling"
-_HISTOGRAM = "coolhead.baselines.binning.histogram:HistogramBinning"
-_ISOTONIC = "coolhead.baselines.binning.isotonic:IsotonicCalibration"
-_BAYESIAN = "coolhead.baselines.binning.bayesian:BayesianBinning"
 
-
-def _transfer(label: str, place: str, **settings: Any) -> Method:
+def _transfer(label: str, maker: Any, **settings: Any) -> Method:
     """A method that weighs source rows to resemble the unlabelled target."""
-    return Method(label, place, _SOURCE, sees_training_data=True, **settings)
+    return Method(label, maker, _SOURCE, sees_training_data=True, **settings)
 
 
 METHODS: dict[str, Method] = {
     # References
     "uncalibrated": Method("Uncalibrated", None, (), paper="uncalibrated"),
-    "source-only": Method("Source-only", _SOURCE_ONLY, _SOURCE, paper="source_only"),
+    "source-only": Method(
+        "Source-only", TemperatureScaling, _SOURCE, paper="source_only"
+    ),
     "target-only": Method(
-        "Target-only (oracle)", _ORACLE, _TARGET, paper="target_only"
+        "Target-only (oracle)", TemperatureScaling, _TARGET, paper="target_only"
     ),
-    "target-ece-oracle": Method("Target ECE (oracle)", _ERROR_ORACLE, _TARGET),
+    "target-ece-oracle": Method("Target ECE (oracle)", OracleErrorTemperature, _TARGET),
     # The paper's methods
-    "set-level": Method("Set-level", _SET_LEVEL, paper="set"),
-    "nearest-cluster": Method("Nearest cluster", _NEAREST, paper="cluster_nn"),
-    "regression": Method("Regression", _REGRESSED, paper="cluster_regression"),
-    "ensemble": Method("Ensemble", _ENSEMBLE, paper="ensemble"),
-    # The same with the source's Small rows as one more domain
-    "set-level+source": Method("Set-level + source", _SET_LEVEL, _WITH_SOURCE),
-    "nearest-cluster+source": Method(
-        "Nearest cluster + source", _NEAREST, _WITH_SOURCE
+    "set-level": Method("Set-level", TemperatureScaling, paper="set"),
+    "nearest-cluster": Method(
+        "Nearest cluster", NearestClusterTemperature, paper="cluster_nn"
     ),
-    "regression+source": Method("Regression + source", _REGRESSED, _WITH_SOURCE),
-    "ensemble+source": Method("Ensemble + source", _ENSEMBLE, _WITH_SOURCE),
+    "regression": Method(
+        "Regression", RegressedTemperature, paper="cluster_regression"
+    ),
+    "ensemble": Method("Ensemble", TemperatureEnsemble, paper="ensemble"),
+    # The same with the source's Small rows as one more domain
+    "set-level+source": Method("Set-level + source", TemperatureScaling, _WITH_SOURCE),
+    "nearest-cluster+source": Method(
+        "Nearest cluster + source", NearestClusterTemperature, _WITH_SOURCE
+    ),
+    "regression+source": Method(
+        "Regression + source", RegressedTemperature, _WITH_SOURCE
+    ),
+    "ensemble+source": Method("Ensemble + source", TemperatureEnsemble, _WITH_SOURCE),
     # Beyond the paper
     "shift-aware": Method(
-        "Shift-aware", _SHIFT_AWARE, _WITH_SOURCE, sees_training_data=True
+        "Shift-aware", ShiftAwareTemperature, _WITH_SOURCE, sees_training_data=True
     ),
-    "auto": Method("Auto", _AUTO, _WITH_SOURCE, sees_training_data=True),
+    "auto": Method("Auto", AutoCalibrator, _WITH_SOURCE, sees_training_data=True),
     # Other methods without target data
     "set-level-equal": Method(
-        "Set-level, equal domains", _SET_LEVEL, options={"domain_weights": "equal"}
+        "Set-level, equal domains",
+        TemperatureScaling,
+        options={"domain_weights": "equal"},
     ),
-    "md-ts": Method("MD-TS", _MULTI_DOMAIN),
-    "pts": Method("PTS", _PARAMETRIC),
-    "dac": Method("DAC", _DENSITY, sees_training_data=True),
-    "ets": Method("ETS", _MIXTURE),
+    "md-ts": Method("MD-TS", MultiDomainTemperature),
+    "pts": Method("PTS", ParameterizedTemperature),
+    "dac": Method("DAC", DensityAwareTemperature, sees_training_data=True),
+    "ets": Method("ETS", EnsembleTemperatureScaling),
     # Methods that change the class scores
-    "vector": Method("Vector scaling", _VECTOR),
-    "bcts": Method("Bias-corrected temperature", _BIAS_CORRECTED),
-    "matrix": Method("Matrix scaling", _MATRIX),
-    "platt": Method("Platt", _PLATT),
-    "histogram": Method("Histogram binning", _HISTOGRAM),
-    "isotonic": Method("Isotonic", _ISOTONIC),
+    "vector": Method("Vector scaling", VectorScaling),
+    "bcts": Method("Bias-corrected temperature", BiasCorrectedTemperature),
+    "matrix": Method("Matrix scaling", MatrixScaling),
+    "platt": Method("Platt", PlattScaling),
+    "histogram": Method("Histogram binning", HistogramBinning),
+    "isotonic": Method("Isotonic", IsotonicCalibration),
     "isotonic-pooled": Method(
-        "Isotonic, pooled", _ISOTONIC, options={"scheme": "pooled"}
+        "Isotonic, pooled", IsotonicCalibration, options={"scheme": "pooled"}
     ),
-    "bayesian-binning": Method("Bayesian binning", _BAYESIAN),
+    "bayesian-binning": Method("Bayesian binning", BayesianBinning),
     # Methods that need unlabelled target data
-    "transcal": _transfer("TransCal", _TRANSCAL, paper="transcal"),
+    "transcal": _transfer("TransCal", TransCal, paper="transcal"),
     "transcal-root": _transfer(
-        "TransCal, fixed power", _TRANSCAL, options={"solver": "root"}
+        "TransCal, fixed power", TransCal, options={"solver": "root"}
     ),
     "transcal-transductive": _transfer(
-        "TransCal, transductive", _TRANSCAL, unlabelled_target="large"
+        "TransCal, transductive", TransCal, unlabelled_target="large"
     ),
-    "wts": _transfer("WTS", _WEIGHTED, paper="wts"),
-    "cpcs": _transfer("CPCS", _CPCS),
-    "wts-calibration": Method("WTS, calibration domains", _WEIGHTED),
-    "weighted-cluster": Method("Weighted clusters", _WEIGHTED_CLUSTERS),
+    "wts": _transfer("WTS", WeightedTemperature, paper="wts"),
+    "cpcs": _transfer("CPCS", CPCS),
+    "wts-calibration": Method("WTS, calibration domains", WeightedTemperature),
+    "weighted-cluster": Method("Weighted clusters", WeightedClusterTemperature),
 }

@@ -5,38 +5,44 @@ them unchanged; the second cell then finds the clusters of the first.
 """
 
 import hashlib
-import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from coolhead.files import atomic_path
-from coolhead.shift.clusters import Clusters, Partition, partition_features
+from coolhead.shift.clusters import (
+    Clusters,
+    Partition,
+    partition_features,
+    warn_of_merging,
+)
 
 
 def find_partition(
-    features: np.ndarray, n_clusters: int, random_state: int, folder: Path | None
+    features: np.ndarray, n_clusters: int, *, folder: Path | None, **settings: Any
 ) -> Partition:
-    """The k-means partition of `features`, read from `folder` if it is there."""
-    if folder is None:
-        return _compute(features, n_clusters, random_state)
-    path = folder / f"{_key(features, n_clusters, random_state)}.npz"
-    if not path.is_file():
-        _save(_compute(features, n_clusters, random_state), path)
-    return _load(path)
+    """The k-means partition of `features`, read from `folder` if it is there.
+
+    settings : of `partition_features`; only plain distances are kept in the folder.
+    """
+    if folder is None or settings.get("scaling") is not None:
+        return partition_features(features, n_clusters, **settings)
+    path = folder / f"{_key(features, n_clusters, settings)}.npz"
+    if path.is_file():
+        found = _load(path)
+        if found.n_merged:
+            warn_of_merging(n_clusters, len(features), found)
+        return found
+    found = partition_features(features, n_clusters, **settings)
+    _save(found, path)
+    return found
 
 
-def _compute(features: np.ndarray, n_clusters: int, random_state: int) -> Partition:
-    with warnings.catch_warnings():
-        # Merged clusters are told by whoever uses the partition: also when it was read.
-        warnings.simplefilter("ignore", UserWarning)
-        return partition_features(features, n_clusters, random_state=random_state)
-
-
-def _key(features: np.ndarray, n_clusters: int, random_state: int) -> str:
+def _key(features: np.ndarray, n_clusters: int, settings: dict[str, Any]) -> str:
     features = np.ascontiguousarray(features)
-    settings = f"{features.dtype}{features.shape}{n_clusters},{random_state}"
-    digest = hashlib.sha256(settings.encode())
+    named = f"{features.dtype}{features.shape}{n_clusters},{sorted(settings.items())}"
+    digest = hashlib.sha256(named.encode())
     digest.update(features.tobytes())
     return digest.hexdigest()[:32]
 

@@ -161,11 +161,10 @@ class Methods(Table):
     @field_validator("names")
     @classmethod
     def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        from coolhead.experiment.methods import METHODS
+        from coolhead.experiment.methods import find_method
 
         for name in names:
-            if name not in METHODS:
-                raise ValueError(f"unknown method {name!r}{suggest(name, METHODS)}")
+            find_method(name)
         if len(set(names)) != len(names):
             raise ValueError(f"a method is named twice: {', '.join(names)}")
         return names

@@ -1,34 +1,32 @@
 """Who sees what: the rows of a split by role, and the fit of one method on them.
 
 This file is the only door between data and methods. Labels leave it only for the
-Small rows of the roles a method names; unlabelled target arrays, and the density ratio
-made of them, only for a method whose ``fit`` has an argument of that name.
+Small rows of the roles a method names; unlabelled rows of the target only for a method
+whose calibrator takes "target".
 """
 
-import inspect
-import warnings
-from collections.abc import Callable
-from functools import cached_property
+from dataclasses import replace
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from coolhead.archive import DomainArchive
+from coolhead.calibrators.data import CalibrationData, Target, fit_with
 from coolhead.experiment.methods import Method, Role
 from coolhead.experiment.partitions import find_partition
 from coolhead.experiment.splits import Split
-from coolhead.shift import DensityRatio, density_ratio
-from coolhead.shift.clusters import Partition
+from coolhead.numerics.checks import check_features, check_logits
 
 
-class Rows(NamedTuple):
-    """Labelled rows; `features` is None where the archive has none."""
+class LabelledRows(NamedTuple):
+    """Rows to score on; `features` is None where the archive has none."""
 
     logits: np.ndarray
     labels: np.ndarray
     features: Any
-    domains: np.ndarray
+    sample_domain: np.ndarray
 
 
 class SplitRows:
@@ -65,76 +63,65 @@ class SplitRows:
         self.random_state = random_state
         self.partition_folder = partition_folder
         self._given_reference = reference_features
-        self._small_rows: dict[frozenset[str], Rows] = {}
-        self._partitions: dict[tuple[frozenset[str], int], Partition] = {}
-        self._ratios: dict[tuple, tuple[DensityRatio, list]] = {}
+        self._records: dict[frozenset[str], CalibrationData] = {}
+        self._targets: dict[str, Target] = {}
 
-    def labelled(self, roles: tuple[Role, ...]) -> Rows:
-        """The Small rows of some roles together."""
+    def labelled(self, roles: tuple[Role, ...]) -> CalibrationData:
+        """The Small rows of some roles together, as one record.
+
+        The source is marked where it is not what calibrates. Methods that ask for the
+        same rows get the same record, and so share what is found of it.
+        """
         domains = self._domains(roles)
-        if domains not in self._small_rows:
-            self._small_rows[domains] = self._rows(domains, self.small)
-        return self._small_rows[domains]
-
-    def partition(self, roles: tuple[Role, ...], n_clusters: int) -> Partition:
-        """k-means of the Small rows of some roles: made once, shared by all methods."""
-        key = self._domains(roles), n_clusters
-        if key not in self._partitions:
-            self._partitions[key] = find_partition(
-                self.labelled(roles).features,
-                n_clusters,
-                self.random_state,
-                self.partition_folder,
+        if domains not in self._records:
+            rows = self._rows(domains, self.small)
+            split = self.split
+            marked = "source" in roles and split.source != split.calibration
+            data = CalibrationData.of(
+                rows.logits,
+                rows.labels,
+                features=rows.features,
+                sample_domain=rows.domains,
+                source_domain=list(split.source) if marked else None,
             )
-        found = self._partitions[key]
-        if found.n_merged:
-            kept = len(found.clusters.centers)
-            warnings.warn(f"{n_clusters} clusters asked, {kept} found", stacklevel=2)
-        return found
+            search = partial(find_partition, folder=self.partition_folder)
+            self._records[domains] = replace(data, find_partition=search)
+        return self._records[domains]
 
-    def ratio(self, method: Method, calibrator: Any) -> DensityRatio:
-        """Importance weights of a method's rows: one estimate for all who ask alike."""
-        settings = {
-            "estimator": calibrator.estimator,
-            "max_weight": calibrator.max_weight,
-            "random_state": calibrator.random_state,
-        }
-        reference = self.reference_features if method.sees_training_data else None
-        size = method.unlabelled_target
-        key = self._domains(method.rows), size, reference is None, *settings.values()
-        if key not in self._ratios:
-            with warnings.catch_warnings(record=True) as heard:
-                warnings.simplefilter("always")
-                found = density_ratio(
-                    self.labelled(method.rows).features,
-                    self.unlabelled_target(size)[0],
-                    reference_features=reference,
-                    **settings,
-                )
-            self._ratios[key] = found, heard
-        found, heard = self._ratios[key]
-        for warning in heard:
-            # Every method that uses the estimate has to say what speaks against it.
-            warnings.warn(warning.message, stacklevel=2)
-        return found
+    def record(self, method: Method, takes: tuple[str, ...]) -> CalibrationData:
+        """What a method may see: its rows, and beside them what it takes."""
+        data = self.labelled(method.rows)
+        beside: dict[str, Any] = {}
+        if "reference" in takes and method.sees_training_data:
+            beside["reference"] = self.reference_features
+        if "target" in takes:
+            beside["target"] = self.unlabelled_target(method.unlabelled_target)
+        return replace(data, **beside) if beside else data
 
     @cached_property
-    def evaluated(self) -> Rows:
+    def evaluated(self) -> LabelledRows:
         """The Large rows of the target: what every method is scored on."""
         return self._rows(frozenset(self.split.target), ~self.small)
 
     @cached_property
     def reference_features(self) -> np.ndarray:
         """(r, d) features of rows the classifier was trained on."""
-        if self._given_reference is not None:
-            return self._sample(self._given_reference)
-        rows = self._rows(frozenset(self.split.source), ~self.small)
-        return self._sample(rows.features)
+        known = self._given_reference
+        if known is None:
+            known = self._rows(frozenset(self.split.source), ~self.small).features
+        return check_features(self._sample(known), None, name="reference_features")
 
-    def unlabelled_target(self, size: str) -> tuple[np.ndarray, np.ndarray]:
+    def unlabelled_target(self, size: str) -> Target:
         """Features and logits of the target's Small or Large rows, without labels."""
-        rows = self.evaluated if size == "large" else self.labelled(("target",))
-        return self._sample(rows.features), self._sample(rows.logits)
+        if size not in self._targets:
+            rows = self.evaluated
+            if size == "small":
+                rows = self._rows(frozenset(self.split.target), self.small)
+            self._targets[size] = Target(
+                check_features(self._sample(rows.features), None),
+                check_logits(self._sample(rows.logits)),
+            )
+        return self._targets[size]
 
     def _domains(self, roles: tuple[Role, ...]) -> frozenset[str]:
         return frozenset(d for role in roles for d in getattr(self.split, role))
@@ -149,14 +136,14 @@ class SplitRows:
         codes = [code for code, name in enumerate(names) if name in domains]
         return np.flatnonzero(np.isin(self.archive.domain_codes, codes) & mask)
 
-    def _rows(self, domains: frozenset[str], mask: np.ndarray) -> Rows:
+    def _rows(self, domains: frozenset[str], mask: np.ndarray) -> LabelledRows:
         index = self._index(domains, mask)
         if not len(index):
             raise ValueError(f"no rows are left of {', '.join(sorted(domains))}")
         part = self.archive.rows(index)
         if part.logits is None or part.labels is None:
             raise ValueError("the archive needs logits and labels for an experiment")
-        return Rows(part.logits, part.labels, part.features, part.domains)
+        return LabelledRows(part.logits, part.labels, part.features, part.domains)
 
     def _sample(self, rows: np.ndarray) -> np.ndarray:
         if len(rows) <= self.unlabelled_rows:
@@ -167,32 +154,9 @@ class SplitRows:
 
 
 def fit_method(method: Method, data: SplitRows, *, n_clusters: int) -> Any:
-    """Fit one method, giving it exactly what its ``fit`` names."""
+    """Fit one method on exactly what it may see."""
     calibrator = method.build(n_clusters=n_clusters, random_state=data.random_state)
     if calibrator is None:
         return None
-    rows = data.labelled(method.rows)
-    wanted = inspect.signature(calibrator.fit).parameters
-    offers = _offers(method, calibrator, data, rows, n_clusters)
-    given = {name: offer() for name, offer in offers.items() if name in wanted}
-    return calibrator.fit(rows.logits, rows.labels, **given)
-
-
-def _offers(
-    method: Method, calibrator: Any, data: SplitRows, rows: Rows, n_clusters: int
-) -> dict[str, Callable[[], Any]]:
-    """What a ``fit`` may name beside logits and labels, each made only if named."""
-    offers: dict[str, Callable[[], Any]] = {
-        "features": lambda: rows.features,
-        "sample_domain": lambda: rows.domains,
-        "target_features": lambda: data.unlabelled_target(method.unlabelled_target)[0],
-        "target_logits": lambda: data.unlabelled_target(method.unlabelled_target)[1],
-        "density_ratio": lambda: data.ratio(method, calibrator),
-    }
-    if method.sees_training_data:
-        offers["reference_features"] = lambda: data.reference_features
-    if "source" in method.rows and data.split.source != data.split.calibration:
-        offers["source_domain"] = lambda: list(data.split.source)
-    if rows.features is not None and not method.options:
-        offers["partition"] = lambda: data.partition(method.rows, n_clusters)
-    return offers
+    takes = getattr(calibrator, "takes", ())
+    return fit_with(calibrator, data.record(method, takes))

@@ -127,19 +127,27 @@ def check_labels(labels: Any, n_classes: int, n_rows: int) -> np.ndarray:
     return array.astype(np.intp, copy=False)
 
 
+def missing_features_message(n_rows: int) -> str:
+    return (
+        "features is missing: this method uses features; wanted an array "
+        f"({n_rows}, d), e.g. the classifier's penultimate activations"
+    )
+
+
 def check_features(
-    features: Any, n_rows: int, n_features: int | None = None, name: str = "features"
+    features: Any,
+    n_rows: int | None,
+    n_features: int | None = None,
+    name: str = "features",
 ) -> np.ndarray:
-    """A finite (n, d) array with as many rows as the logits."""
+    """A finite (n, d) array with as many rows as the logits (None: any number)."""
     if features is None:
-        raise ValueError(
-            f"{name} is missing: this method uses features; wanted an array "
-            f"({n_rows}, d), e.g. the classifier's penultimate activations"
-        )
+        raise ValueError(missing_features_message(n_rows or 0))
     array = _real_array(features, name)
     if array.ndim != 2 or array.shape[1] == 0:
-        raise ValueError(f"{name} has shape {array.shape}; wanted ({n_rows}, d)")
-    if len(array) != n_rows:
+        wanted = "n" if n_rows is None else n_rows
+        raise ValueError(f"{name} has shape {array.shape}; wanted ({wanted}, d)")
+    if n_rows is not None and len(array) != n_rows:
         raise ValueError(
             f"{name} has {len(array)} rows, the logits have {n_rows}; wanted the same"
         )

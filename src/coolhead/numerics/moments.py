@@ -26,6 +26,10 @@ class Rows:
     gap: np.ndarray
     drop: np.ndarray
 
+    def take(self, rows: np.ndarray) -> "Rows":
+        """Some of the rows, by mask or numbers."""
+        return Rows(self.logits[rows], self.peak[rows], self.gap[rows], self.drop[rows])
+
 
 class Moments(NamedTuple):
     """Of some rows at some b: loss, its slope in log b, and the variance of b z.

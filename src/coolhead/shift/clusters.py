@@ -13,6 +13,7 @@ from coolhead.numerics.blocks import row_blocks
 
 RADIUS_QUANTILE = 0.99
 THREADS_FROM = 2**24
+REGION_ROWS = 5_000
 
 
 @dataclass(frozen=True)
@@ -105,14 +106,42 @@ def partition_features(
         for j in range(len(centers))
     ]
     clusters = Clusters(centers, np.array(radii), scaling, shift, scale)
-    merged = n_clusters - len(centers)
-    if merged:
-        warnings.warn(
-            f"n_clusters is {n_clusters}, but the {len(features)} rows of features "
-            f"give only {len(centers)} distinct clusters; {len(centers)} are used",
-            stacklevel=3,
-        )
-    return Partition(clusters, assignment, merged)
+    partition = Partition(clusters, assignment, n_clusters - len(centers))
+    if partition.n_merged:
+        warn_of_merging(n_clusters, len(features), partition)
+    return partition
+
+
+def warn_of_merging(n_clusters: int, n_rows: int, partition: Partition) -> None:
+    """Say that there are fewer clusters than were asked for."""
+    found = len(partition.clusters.centers)
+    warnings.warn(
+        f"n_clusters is {n_clusters}, but the {n_rows} rows of features give only "
+        f"{found} distinct clusters; {found} are used",
+        stacklevel=4,
+    )
+
+
+def find_regions(
+    features: np.ndarray,
+    *,
+    n_clusters: int = 8,
+    scaling: str | None = None,
+    max_rows: int = REGION_ROWS,
+    random_state: int = 0,
+) -> Clusters:
+    """Cover features (n, d) with a few balls: one rough k-means, of a sample.
+
+    Fewer distinct rows than clusters are no mistake here: there are fewer balls then.
+    """
+    if len(features) > max_rows:
+        rows = np.random.default_rng(random_state).permutation(len(features))
+        features = features[np.sort(rows[:max_rows])]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return partition_features(
+            features, n_clusters, n_init=1, scaling=scaling, random_state=random_state
+        ).clusters
 
 
 def _distinct_centers(centers: np.ndarray, labels: np.ndarray) -> np.ndarray:

@@ -37,7 +37,7 @@ class BayesianBinning(ScoreCalibrator):
     def _learns_classes(self) -> bool:
         return self.scheme == "one_vs_all"
 
-    def _learn(self, data: ScoreData) -> str:
+    def _learn_scores(self, data: ScoreData) -> str:
         limit = None if self.scheme == "top_label" else BINNINGS_PER_CLASS
         fit_curve = partial(fit_averaged_steps, max_binnings=limit)
         self.curves_ = fit_curves(data, self.scheme, fit_curve)

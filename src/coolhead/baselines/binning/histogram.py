@@ -34,7 +34,7 @@ class HistogramBinning(ScoreCalibrator):
     def _learns_classes(self) -> bool:
         return self.scheme == "one_vs_all"
 
-    def _learn(self, data: ScoreData) -> str:
+    def _learn_scores(self, data: ScoreData) -> str:
         if self.binning not in ("width", "mass"):
             raise ValueError(f"binning is {self.binning!r}; wanted 'width' or 'mass'")
         if self.n_bins < 1:

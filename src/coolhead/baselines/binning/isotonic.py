@@ -33,7 +33,7 @@ class IsotonicCalibration(ScoreCalibrator):
     def _learns_classes(self) -> bool:
         return self.scheme == "one_vs_all"
 
-    def _learn(self, data: ScoreData) -> str:
+    def _learn_scores(self, data: ScoreData) -> str:
         if self.scheme == "pooled":
             curve = _fit_pooled(data)
             self.curves_ = [curve] * self.n_classes_

@@ -24,7 +24,7 @@ class PlattScaling(ScoreCalibrator):
     accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
     """
 
-    def _learn(self, data: ScoreData) -> str:
+    def _learn_scores(self, data: ScoreData) -> str:
         scores, top = scores_of(data.logits)
         hits = (data.labels == top) if self.n_classes_ > 2 else data.labels == 1
         self.slope_, self.intercept_ = fit_logistic(scores, hits, data.weights)

@@ -1,19 +1,19 @@
 """What calibrators that change the class scores have in common."""
 
 import warnings
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
+from coolhead.calibrators.base import Calibrator
+from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.quality import judge_losses
 from coolhead.numerics.blocks import row_blocks
-from coolhead.numerics.checks import check_labels, check_logits, check_weights
+from coolhead.numerics.checks import check_finite
 
 
 class ScoreData(NamedTuple):
-    """Checked arguments of `fit`; weights have mean one."""
+    """What these calibrators see of `CalibrationData`; weights have mean one."""
 
     logits: np.ndarray
     labels: np.ndarray
@@ -21,10 +21,10 @@ class ScoreData(NamedTuple):
     absent: np.ndarray
 
 
-class ScoreCalibrator(BaseEstimator):
+class ScoreCalibrator(Calibrator):
     """Maps logits to probabilities; the predicted class may change.
 
-    A subclass writes `_learn(data) -> status` and `_probabilities`, which gets a
+    A subclass writes `_learn_scores(data) -> status` and `_probabilities`, which gets a
     block of checked logits (m, k) and returns rows that sum to one.
 
     Attributes
@@ -34,30 +34,17 @@ class ScoreCalibrator(BaseEstimator):
     status_, nll_, nll_uncalibrated_ : of the fit set.
     """
 
-    n_classes_: int
-
-    def fit(
-        self,
-        logits: Any,
-        labels: Any,
-        *,
-        features: Any = None,
-        sample_domain: Any = None,
-        sample_weight: Any = None,
-    ) -> Self:
-        """Learn from labelled rows; `features` and `sample_domain` are not used."""
-        data = check_scores(logits, labels, sample_weight)
-        self.n_classes_ = self.n_features_in_ = data.logits.shape[1]
-        self.absent_classes_ = data.absent
-        if len(data.absent) and self._learns_classes():
-            warnings.warn(_absent_message(self, data.absent), stacklevel=2)
-        status = self._learn(data)
-        self._judge(data, status)
-        return self
+    def _learn(self, data: CalibrationData) -> None:
+        scores = score_data(data)
+        self.absent_classes_ = scores.absent
+        if len(scores.absent) and self._learns_classes():
+            warnings.warn(_absent_message(self, scores.absent), stacklevel=5)
+        self._judge(scores, self._learn_scores(scores))
 
     def predict_proba(self, logits: Any, features: Any = None) -> np.ndarray:
         """Calibrated probabilities (n, k)."""
-        logits = self._check_query(logits)
+        logits, _ = self._check_query(logits, None)
+        check_finite(logits, "logits")
         probabilities = np.empty(logits.shape, np.result_type(logits, np.float32))
         for rows in row_blocks(*logits.shape):
             probabilities[rows] = self._probabilities(logits[rows])
@@ -67,7 +54,8 @@ class ScoreCalibrator(BaseEstimator):
         self, logits: Any, features: Any = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Calibrated confidence and predicted class, (n,) each."""
-        logits = self._check_query(logits)
+        logits, _ = self._check_query(logits, None)
+        check_finite(logits, "logits")
         largest, predicted = np.empty(len(logits)), np.empty(len(logits), np.intp)
         for rows in row_blocks(*logits.shape):
             block = self._probabilities(logits[rows])
@@ -78,22 +66,11 @@ class ScoreCalibrator(BaseEstimator):
         """Whether every class has parameters of its own."""
         return False
 
-    def _learn(self, data: ScoreData) -> str:
-        raise NotImplementedError(f"{type(self).__name__} does not define _learn")
+    def _learn_scores(self, data: ScoreData) -> str:
+        raise NotImplementedError(f"{type(self).__name__} learns nothing")
 
     def _probabilities(self, logits: np.ndarray) -> np.ndarray:
         raise NotImplementedError(f"{type(self).__name__} does not define its map")
-
-    def _check_query(self, logits: Any) -> np.ndarray:
-        check_is_fitted(self)
-        array = check_logits(logits)
-        if array.shape[1] != self.n_classes_:
-            raise ValueError(
-                f"logits has {array.shape[1]} columns; X has {array.shape[1]} "
-                f"features, but {type(self).__name__} is expecting "
-                f"{self.n_classes_} features as input: one column per class, as in fit"
-            )
-        return array
 
     def _judge(self, data: ScoreData, status: str) -> None:
         """Compare loss and accuracy with those of the plain softmax."""
@@ -121,17 +98,9 @@ def _absent_message(calibrator: ScoreCalibrator, absent: np.ndarray) -> str:
     )
 
 
-def check_scores(logits: Any, labels: Any, sample_weight: Any) -> ScoreData:
-    """Check the arguments of `fit` and find the classes that never occur."""
-    array = check_logits(logits)
-    n_rows, n_classes = array.shape
-    if labels is None:
-        raise ValueError(
-            "requires y to be passed, but the target y is None: labels are missing; "
-            f"wanted one class index per row, ({n_rows},)"
-        )
-    labels = check_labels(labels, n_classes, n_rows)
-    weights = check_weights(sample_weight, n_rows)
-    weights = np.ones(n_rows) if weights is None else weights / weights.mean()
-    mass = np.bincount(labels, weights, n_classes)
-    return ScoreData(array, labels, weights, np.flatnonzero(mass == 0))
+def score_data(data: CalibrationData) -> ScoreData:
+    """Weights of mean one, and the classes that never occur."""
+    weights = data.weights
+    weights = np.ones(len(data)) if weights is None else weights / weights.mean()
+    mass = np.bincount(data.labels, weights, data.logits.shape[1])
+    return ScoreData(data.logits, data.labels, weights, np.flatnonzero(mass == 0))

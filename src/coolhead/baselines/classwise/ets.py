@@ -28,7 +28,7 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
     def __init__(self, loss: str = "nll"):
         self.loss = loss
 
-    def _learn(self, data: ScoreData) -> str:
+    def _learn_scores(self, data: ScoreData) -> str:
         if self.loss not in ("nll", "brier"):
             raise ValueError(f"loss is {self.loss!r}; wanted 'nll' or 'brier'")
         fitted = fit_temperature(data.logits, data.labels, sample_weight=data.weights)

@@ -46,7 +46,7 @@ class MatrixScaling(ScoreCalibrator):
     def _learns_classes(self) -> bool:
         return True
 
-    def _learn(self, data: ScoreData) -> str:
+    def _learn_scores(self, data: ScoreData) -> str:
         start = temperature_start(data)
         k, present = data.logits.shape[1], start.present
         penalties = self._penalties(k)

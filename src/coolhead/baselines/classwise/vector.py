@@ -38,7 +38,7 @@ class VectorScaling(ScoreCalibrator):
     def _learns_classes(self) -> bool:
         return True
 
-    def _learn(self, data: ScoreData) -> str:
+    def _learn_scores(self, data: ScoreData) -> str:
         start = temperature_start(data)
         n_classes, present = data.logits.shape[1], start.present
         square, spread = curvatures(data, start.inverse)
@@ -92,7 +92,7 @@ class BiasCorrectedTemperature(ScoreCalibrator):
     def _learns_classes(self) -> bool:
         return True
 
-    def _learn(self, data: ScoreData) -> str:
+    def _learn_scores(self, data: ScoreData) -> str:
         start = temperature_start(data)
         n_classes = data.logits.shape[1]
 

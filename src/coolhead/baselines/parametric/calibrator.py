@@ -1,6 +1,6 @@
 """PTS: the temperature as a small network of the largest logits."""
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
@@ -12,8 +12,9 @@ from coolhead.baselines.parametric.layers import (
     pack,
     unpack,
 )
-from coolhead.baselines.transfer.weighted import remember_beyond
-from coolhead.calibrators.base import FitData, TemperatureCalibrator
+from coolhead.calibrators.base import TemperatureCalibrator
+from coolhead.calibrators.data import CalibrationData
+from coolhead.calibrators.quality import remember_beyond
 from coolhead.calibrators.temperature import set_level
 from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.slopes import temperature_slopes
@@ -59,33 +60,22 @@ class ParameterizedTemperature(TemperatureCalibrator):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def fit(
-        self,
-        logits: Any,
-        labels: Any,
-        *,
-        features: Any = None,
-        sample_domain: Any = None,
-        sample_weight: Any = None,
-    ) -> Self:
-        """Train the network with L-BFGS on all rows at once."""
+    def _learn(self, data: CalibrationData) -> None:
         if self.loss not in ("brier", "nll"):
             raise ValueError(f"loss is {self.loss!r}; wanted 'brier' or 'nll'")
-        data = self._begin_fit(logits, labels, None, sample_domain, sample_weight)
         common = set_level(data, data.weights)
         self.temperature_ = float(common.temperature[0])
         spread = float(data.rows.drop.mean())
         self.bounds_ = (spread / BOUND, spread * BOUND) if spread > 0 else (1.0, 1.0)
-        inputs = largest_logits(data.rows.logits, self.n_top)
+        inputs = largest_logits(data.logits, self.n_top)
         self.shift_ = inputs.mean(axis=0)
         deviation = inputs.std(axis=0)
         self.scale_ = np.where(deviation > 0, deviation, 1.0)
         self._train(data, (inputs - self.shift_) / self.scale_)
-        temperature = self._temperature(data.rows.logits, None)
+        temperature = self._temperature(data.logits, None)
         remember_beyond(self, data, temperature, common)
-        return self
 
-    def _train(self, data: FitData, inputs: np.ndarray) -> None:
+    def _train(self, data: CalibrationData, inputs: np.ndarray) -> None:
         rng = np.random.default_rng(self.random_state)
         layers = initial_layers((inputs.shape[1], *self.hidden), rng)
         shapes = [weights.shape for weights, _ in layers]

@@ -4,76 +4,39 @@ The Brier score is not convex in the temperature and can have several minima, so
 whole range is scanned on a logarithmic grid before the best stretches are refined.
 """
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from coolhead.baselines.transfer.weighted import remember_quality, weigh_rows
-from coolhead.calibrators.base import TemperatureCalibrator
+from coolhead.baselines.transfer.base import TransferCalibrator
+from coolhead.calibrators.data import CalibrationData
+from coolhead.calibrators.quality import remember_quality
 from coolhead.numerics.scan import brier_scan
 from coolhead.numerics.softmax import brier_rows
 from coolhead.numerics.temperature import BOUND, Status
-from coolhead.shift.ratio import DensityRatio
 
 REFINED_MINIMA = 3
 
 
-class CPCS(TemperatureCalibrator):
+class CPCS(TransferCalibrator):
     """One temperature by importance-weighted Brier score.
 
-    Parameters
-    ----------
-    min_domain_share, estimator, max_weight, random_state : as in
-        `WeightedTemperature`.
+    Parameters are those of `TransferCalibrator`.
 
     Attributes
     ----------
-    temperature_ : float
+    As `TransferCalibrator`, and
     brier_ : weighted Brier score at that temperature, summed over classes.
-    Others as `WeightedTemperature`.
     """
 
-    def __init__(
-        self,
-        *,
-        min_domain_share: float = 0.0,
-        estimator: str = "discriminator",
-        max_weight: float = 50.0,
-        random_state: int = 0,
-    ):
-        self.min_domain_share = min_domain_share
-        self.estimator = estimator
-        self.max_weight = max_weight
-        self.random_state = random_state
-
-    def fit(
-        self,
-        logits: Any,
-        labels: Any,
-        *,
-        features: Any,
-        target_features: Any,
-        target_logits: Any = None,
-        reference_features: Any = None,
-        sample_domain: Any = None,
-        sample_weight: Any = None,
-        density_ratio: DensityRatio | None = None,
-    ) -> Self:
-        """Minimise the weighted Brier score; arguments as `WeightedTemperature.fit`."""
-        data = self._begin_fit(logits, labels, None, sample_domain, sample_weight)
-        weights = weigh_rows(
-            self, data, features, target_features, reference_features, density_ratio
-        )
+    def _learn(self, data: CalibrationData) -> None:
+        weights = self._weigh(data)
         spread = float(np.average(data.rows.drop, weights=weights))
         self.temperature_, self.brier_, status = minimise_brier(
-            data.rows.logits, data.labels, weights, spread
+            data.logits, data.labels, weights, spread
         )
         remember_quality(self, data, self.temperature_, status)
-        return self
-
-    def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
-        return np.full(len(logits), self.temperature_)
 
 
 def minimise_brier(

@@ -6,30 +6,29 @@ one equation in two unknowns: the published optimiser therefore returns a functi
 its start. The "root" solver fixes the power and solves for the temperature.
 """
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy.optimize import approx_fprime, brentq, minimize
 
+from coolhead.baselines.transfer.base import TransferCalibrator
 from coolhead.baselines.transfer.error_estimate import (
     Evidence,
     estimated_accuracy,
     estimated_error,
     gather_evidence,
 )
-from coolhead.baselines.transfer.weighted import remember_quality, weigh_rows
-from coolhead.calibrators.base import TemperatureCalibrator
+from coolhead.calibrators.data import CalibrationData
+from coolhead.calibrators.quality import remember_quality
 from coolhead.numerics.blocks import row_blocks
-from coolhead.numerics.checks import check_logits
 from coolhead.numerics.slopes import temperature_slopes
 from coolhead.numerics.softmax import confidence
 from coolhead.numerics.temperature import BOUND, Status
-from coolhead.shift.ratio import DensityRatio
 
 PUBLISHED_START = (2.0, 0.5)
 
 
-class TransCal(TemperatureCalibrator):
+class TransCal(TransferCalibrator):
     """One temperature whose mean target confidence equals the estimated accuracy.
 
     Parameters
@@ -40,7 +39,7 @@ class TransCal(TemperatureCalibrator):
     weight_power : λ of the "root" solver, in [0, 1].
     control_variates : whether the error estimate uses them.
     min_domain_share, estimator, max_weight, random_state : as in
-        `WeightedTemperature`.
+        `TransferCalibrator`.
 
     Attributes
     ----------
@@ -48,7 +47,7 @@ class TransCal(TemperatureCalibrator):
     weight_power_ : λ at the end.
     target_accuracy_ : estimated accuracy on the target, cut to [0, 1].
     mismatch_ : |mean target confidence - estimated accuracy| that is left.
-    Others as `WeightedTemperature`.
+    Others as `TransferCalibrator`.
     """
 
     def __init__(
@@ -62,44 +61,27 @@ class TransCal(TemperatureCalibrator):
         max_weight: float = 50.0,
         random_state: int = 0,
     ):
+        super().__init__(
+            min_domain_share=min_domain_share,
+            estimator=estimator,
+            max_weight=max_weight,
+            random_state=random_state,
+        )
         self.solver = solver
         self.weight_power = weight_power
         self.control_variates = control_variates
-        self.min_domain_share = min_domain_share
-        self.estimator = estimator
-        self.max_weight = max_weight
-        self.random_state = random_state
 
-    def fit(
-        self,
-        logits: Any,
-        labels: Any,
-        *,
-        features: Any,
-        target_features: Any,
-        target_logits: Any = None,
-        reference_features: Any = None,
-        sample_domain: Any = None,
-        sample_weight: Any = None,
-        density_ratio: DensityRatio | None = None,
-    ) -> Self:
-        """Match confidence and estimated accuracy on the target.
-
-        `target_logits` (m, k) are needed; other arguments as
-        `WeightedTemperature.fit`.
-        """
-        data = self._begin_fit(logits, labels, None, sample_domain, sample_weight)
-        target_logits = self._check_target_logits(target_logits)
-        weights = weigh_rows(
-            self, data, features, target_features, reference_features, density_ratio
-        )
-        if len(target_logits) != len(target_features):
+    def _learn(self, data: CalibrationData) -> None:
+        self._check_settings()
+        target_logits = None if data.target is None else data.target.logits
+        if target_logits is None:
             raise ValueError(
-                f"target_logits has {len(target_logits)} rows, target_features "
-                f"{len(target_features)}; wanted the same rows"
+                "target_logits is missing: TransCal needs unlabelled target data; "
+                f"wanted an array (m, {self.n_classes_})"
             )
+        weights = self._weigh(data)
         evidence = gather_evidence(
-            data.rows.logits, data.labels, weights, self.control_variates
+            data.logits, data.labels, weights, self.control_variates
         )
         if self.solver == "published":
             fitted = published_solution(target_logits, evidence)
@@ -110,32 +92,14 @@ class TransCal(TemperatureCalibrator):
         reached = mean_confidence(target_logits, self.temperature_)
         self.mismatch_ = abs(reached - self.target_accuracy_)
         remember_quality(self, data, self.temperature_, status)
-        return self
 
-    def _check_target_logits(self, target_logits: Any) -> np.ndarray:
+    def _check_settings(self) -> None:
         if self.solver not in ("published", "root"):
-            msg = f"solver is {self.solver!r}; wanted 'published' or 'root'"
-            raise ValueError(msg)
+            raise ValueError(f"solver is {self.solver!r}; wanted 'published' or 'root'")
         if not 0 <= self.weight_power <= 1:
-            msg = f"weight_power is {self.weight_power}; wanted a number in [0, 1]"
-            raise ValueError(msg)
-        if target_logits is None:
-            msg = (
-                "target_logits is missing: TransCal needs unlabelled target data; "
-                f"wanted an array (m, {self.n_classes_})"
+            raise ValueError(
+                f"weight_power is {self.weight_power}; wanted a number in [0, 1]"
             )
-            raise ValueError(msg)
-        array = check_logits(target_logits, "target_logits")
-        if array.shape[1] != self.n_classes_:
-            msg = (
-                f"target_logits has {array.shape[1]} columns; wanted "
-                f"{self.n_classes_}, as logits has"
-            )
-            raise ValueError(msg)
-        return array
-
-    def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
-        return np.full(len(logits), self.temperature_)
 
 
 def mean_confidence(logits: np.ndarray, temperature: float) -> float:

@@ -18,15 +18,17 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from coolhead.calibrators.base import fresh
+from coolhead.calibrators.auto import AutoCalibrator
+from coolhead.calibrators.base import PredictionDetails
 from coolhead.calibrators.classifier.unseen import (
     Unseen,
+    dense_features,
     estimator_features,
     estimator_logits,
     left_out_logits,
     split_by_source,
 )
-from coolhead.calibrators.temperature import TemperatureScaling
+from coolhead.calibrators.data import CalibrationData, fit_with, fresh
 from coolhead.numerics.checks import check_domains, check_weights
 
 
@@ -45,10 +47,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     ----------
     estimator : classifier with `decision_function` or `predict_proba`. A
         `FrozenEstimator` is used as it is and never refitted.
-    calibrator : any calibrator of coolhead; None stands for `TemperatureScaling()`.
+    calibrator : any calibrator of coolhead; None stands for `AutoCalibrator()`.
     source : names of the domains the estimator is fitted on; the calibrator is fitted
-        on all others. None fits the estimator on all rows and the calibrator on
-        out-of-fold logits.
+        on all others. A calibrator that takes them gets out-of-fold logits of the
+        source, too, and the features of its rows. None fits the estimator on all rows
+        and the calibrator on out-of-fold logits.
     cv : how those folds are made: None (leave one domain out with `sample_domain`,
         else 5 stratified folds), a number of folds, or a splitter.
     features : what the calibrator sees as features: None for `X`, the name of a step
@@ -112,6 +115,12 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         domains = (
             None if sample_domain is None else check_domains(sample_domain, n_rows)
         )
+        self.calibrator_ = fresh(
+            AutoCalibrator() if self.calibrator is None else self.calibrator
+        )
+        if self.features is None and self.calibrator_.uses_features:
+            # What would fail after all fits is refused before the first.
+            dense_features(X)
         unseen = self._unseen_logits(X, y, domains, weights)
         self._fit_calibrator(X, encoder.transform(y), domains, weights, unseen)
         for name in ("n_features_in_", "feature_names_in_"):
@@ -140,13 +149,22 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         logits, features = self._query(X)
         return self.calibrator_.temperature(logits, features)
 
+    def details(self, X: Any) -> PredictionDetails:
+        """What the calibrator knows about each row of X."""
+        return self.calibrator_.details(*self._query(X))
+
+    def coverage(self, X: Any) -> Any:
+        """How far rows of X lie outside the calibration data."""
+        check_is_fitted(self)
+        return self.calibrator_.coverage(self._features(X))
+
     def _query(self, X: Any) -> tuple[np.ndarray, Any]:
         check_is_fitted(self)
         logits = estimator_logits(self.estimator_, X, self.classes_)
         return logits, self._features(X)
 
     def _features(self, X: Any) -> Any:
-        if not getattr(self.calibrator_, "uses_features", True):
+        if not self.calibrator_.uses_features:
             return None
         return estimator_features(self.estimator_, X, self.features)
 
@@ -157,24 +175,38 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if self.source is not None:
             train, rest = split_by_source(domains, self.source)
             self.estimator_ = self._fitted(X, y, weights, train)
-            return Unseen.of(self.estimator_, X, rest, self.classes_)
-        if isinstance(self.estimator, FrozenEstimator):
+            away = Unseen.of(self.estimator_, X, rest, self.classes_)
+            if "source" not in self.calibrator_.takes or self._is_frozen():
+                return away
+            return away.and_also(self._out_of_fold(X, y, None, weights, train))
+        everything = np.arange(len(y))
+        if self._is_frozen():
             self.estimator_ = self.estimator
-            return Unseen.of(self.estimator_, X, np.arange(len(y)), self.classes_)
-        unseen = left_out_logits(
-            lambda rows: self._fitted(X, y, weights, rows),
+            return Unseen.of(self.estimator_, X, everything, self.classes_)
+        unseen = self._out_of_fold(X, y, domains, weights, everything)
+        self.estimator_ = self._fitted(X, y, weights, everything)
+        return unseen
+
+    def _is_frozen(self) -> bool:
+        return isinstance(self.estimator, FrozenEstimator)
+
+    def _out_of_fold(
+        self, X: Any, y: np.ndarray, domains: Any, weights: Any, rows: np.ndarray
+    ) -> Unseen:
+        """Logits of these rows from estimators fitted on the other folds of them."""
+        return left_out_logits(
+            lambda part: self._fitted(X, y, weights, part),
             X,
             y,
             domains,
+            rows,
             self.classes_,
             self.cv,
             self.random_state,
         )
-        self.estimator_ = self._fitted(X, y, weights, np.arange(len(y)))
-        return unseen
 
     def _fitted(self, X: Any, y: np.ndarray, weights: Any, rows: np.ndarray) -> Any:
-        if isinstance(self.estimator, FrozenEstimator):
+        if self._is_frozen():
             return self.estimator
         extra = {}
         if weights is not None and has_fit_parameter(self.estimator, "sample_weight"):
@@ -185,28 +217,33 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _fit_calibrator(
         self, X: Any, codes: np.ndarray, domains: Any, weights: Any, unseen: Unseen
     ) -> None:
-        calibrator = (
-            TemperatureScaling() if self.calibrator is None else self.calibrator
-        )
-        self.calibrator_ = fresh(calibrator)
         known = unseen.knows(codes)
         rows = unseen.rows[known]
         self.n_calibration_rows_ = len(rows)
         features = self._features(X)
-        self.calibrator_.fit(
+        own = None if domains is None else domains[rows]
+        source = [] if self.source is None else list(np.atleast_1d(self.source))
+        trained_on = None
+        if source and features is not None:
+            trained_on = features[np.isin(domains, source)]
+        held_out = [name for name in source if name in set(np.unique(own))]
+        data = CalibrationData.of(
             unseen.logits[known],
             codes[rows],
-            features=None if features is None else np.asarray(features)[rows],
-            sample_domain=None if domains is None else domains[rows],
+            features=None if features is None else features[rows],
+            sample_domain=own,
+            source_domain=held_out or None,
+            reference_features=trained_on,
             sample_weight=None if weights is None else weights[rows],
         )
+        fit_with(self.calibrator_, data)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator).input_tags
         # Clusters need dense features; X itself is one unless a step makes others.
-        dense = self.features is None and getattr(
-            self.calibrator, "uses_features", False
+        dense = self.features is None and (
+            self.calibrator is None or self.calibrator.uses_features
         )
         tags.input_tags.sparse = inner.sparse and not dense
         tags.input_tags.allow_nan = inner.allow_nan

@@ -8,7 +8,11 @@ import numpy as np
 from sklearn.model_selection import LeaveOneGroupOut, StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing
 
-from coolhead.numerics.checks import as_logits, logits_from_probabilities
+from coolhead.numerics.checks import (
+    as_logits,
+    check_features,
+    logits_from_probabilities,
+)
 
 FOLDS = 5
 
@@ -30,6 +34,10 @@ class Unseen(NamedTuple):
         logits = estimator_logits(estimator, _safe_indexing(X, rows), classes)
         seen = np.isin(classes, estimator.classes_)
         return cls(rows, logits, np.broadcast_to(seen, logits.shape))
+
+    def and_also(self, other: "Unseen") -> "Unseen":
+        """The rows of both."""
+        return Unseen(*(np.concatenate(pair) for pair in zip(self, other, strict=True)))
 
     def knows(self, codes: np.ndarray) -> np.ndarray:
         """Rows whose label the estimator could have predicted, (m,) bool."""
@@ -78,12 +86,24 @@ def estimator_features(
         found = X
     else:
         found = _step_output(estimator, X, features)
+    return dense_features(found)
+
+
+def dense_features(found: Any) -> np.ndarray:
+    """A finite (n, d) array; anything else is refused with what to do instead."""
+    remedy = (
+        "give features= the name of a pipeline step or a function that makes one, or "
+        "take a calibrator without features, such as TemperatureScaling()"
+    )
     if hasattr(found, "toarray"):
         raise ValueError(
             "the features of this calibrator would be a sparse matrix; wanted a dense "
-            "(n, d) array: give features= the name of a pipeline step that makes one"
+            f"(n, d) array: {remedy}"
         )
-    return np.asarray(found)
+    try:
+        return check_features(found, None, name="X")
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{error}; as features of the calibrator: {remedy}") from error
 
 
 def _step_output(estimator: Any, X: Any, name: str) -> Any:
@@ -122,13 +142,17 @@ def left_out_logits(
     X: Any,
     y: np.ndarray,
     domains: Any,
+    rows: np.ndarray,
     classes: np.ndarray,
     cv: Any,
     random_state: Any,
 ) -> Unseen:
-    """Logits of every row from an estimator fitted on the other folds."""
+    """Logits of these rows from an estimator fitted on the other folds of them."""
     parts = []
-    for train, test in _folds(X, y, domains, cv, random_state):
+    inner = X if len(rows) == len(y) else _safe_indexing(X, rows)
+    own = None if domains is None else domains[rows]
+    for inside, outside in _folds(inner, y[rows], own, cv, random_state):
+        train, test = rows[inside], rows[outside]
         if len(np.unique(y[train])) < 2:
             raise ValueError(
                 f"Classifier can't train when only one class is present: a fold of "
@@ -136,10 +160,7 @@ def left_out_logits(
                 "wanted 2 or more classes"
             )
         parts.append(Unseen.of(fit_on(train), X, test, classes))
-    rows, logits, known = (
-        np.concatenate(column) for column in zip(*parts, strict=True)
-    )
-    return Unseen(rows, logits, known)
+    return Unseen(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
 def _folds(X: Any, y: np.ndarray, domains: Any, cv: Any, random_state: Any) -> list:

@@ -1,17 +1,18 @@
 """Cluster-level temperatures: of the nearest cluster, or regressed on the centres."""
 
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from coolhead.calibrators.base import FitData, TemperatureCalibrator
+from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.clustered.line import Line, fit_line
+from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.temperature import set_level
 from coolhead.numerics.checks import check_features
 from coolhead.numerics.newton import Pull
 from coolhead.numerics.temperature import Solution, Status, solve_temperatures
-from coolhead.shift.clusters import Clusters, Partition, partition_features
+from coolhead.shift.clusters import Partition
 
 FLOOR_SHARE = 0.1
 
@@ -27,7 +28,7 @@ class ClusterTemperatures(NamedTuple):
 
 
 def fit_cluster_temperatures(
-    data: FitData, partition: Partition, min_cluster_size: int, shrinkage: float
+    data: CalibrationData, partition: Partition, min_cluster_size: int, shrinkage: float
 ) -> ClusterTemperatures:
     """Fit every cluster in the same passes; those without a minimum get T of the set.
 
@@ -88,8 +89,8 @@ class NearestClusterTemperature(TemperatureCalibrator):
     clusters_ : centres with their radii and scaling.
     """
 
+    takes = ("features",)
     uses_features = True
-    clusters_: Clusters
     cluster_centers_: np.ndarray
     cluster_temperatures_: np.ndarray
     n_clusters_: int
@@ -114,26 +115,11 @@ class NearestClusterTemperature(TemperatureCalibrator):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def fit(
-        self,
-        logits: Any,
-        labels: Any,
-        *,
-        features: Any = None,
-        sample_domain: Any = None,
-        sample_weight: Any = None,
-        partition: Partition | None = None,
-    ) -> Self:
-        """Cluster the features, fit one temperature per cluster.
+    def _learn(self, data: CalibrationData) -> None:
+        self._remember(clusters_of(self, data))
 
-        partition : of exactly these rows, to share one k-means between methods.
-        """
-        data = self._begin_fit(logits, labels, features, sample_domain, sample_weight)
-        return self._remember(clusters_of(self, data, partition))
-
-    def _remember(self, fitted: ClusterTemperatures) -> Self:
+    def _remember(self, fitted: ClusterTemperatures) -> None:
         remember_clusters(self, fitted)
-        return self
 
     def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
         return self.cluster_temperatures_[self.clusters_.assign(features)[0]]
@@ -160,8 +146,8 @@ class RegressedTemperature(TemperatureCalibrator):
     clipped_share_ : share of the calibration rows whose T was clipped.
     """
 
+    takes = ("features",)
     uses_features = True
-    clusters_: Clusters
     cluster_centers_: np.ndarray
     cluster_temperatures_: np.ndarray
     n_clusters_: int
@@ -192,33 +178,20 @@ class RegressedTemperature(TemperatureCalibrator):
         self.max_iter = max_iter
         self.random_state = random_state
 
-    def fit(
-        self,
-        logits: Any,
-        labels: Any,
-        *,
-        features: Any = None,
-        sample_domain: Any = None,
-        sample_weight: Any = None,
-        partition: Partition | None = None,
-    ) -> Self:
-        """Cluster the features, fit temperatures, draw the line.
-
-        partition : of exactly these rows, to share one k-means between methods.
-        """
-        data = self._begin_fit(logits, labels, features, sample_domain, sample_weight)
-        self._remember(clusters_of(self, data, partition))
-        self.clipped_share_ = float(self.clipped(data.features).mean())
-        return self
+    def _learn(self, data: CalibrationData) -> None:
+        self._remember(clusters_of(self, data))
+        self.clipped_share_ = float(self._is_clipped(data.features).mean())
 
     def clipped(self, features: Any) -> np.ndarray:
         """Which rows of features (n, d) get a clipped temperature, (n,) bool."""
         check_is_fitted(self)
-        n_rows = np.shape(features)[0] if np.ndim(features) else 0
-        raw = self._line_values(check_features(features, n_rows, self.n_features_))
+        return self._is_clipped(check_features(features, None, self.n_features_))
+
+    def _is_clipped(self, features: np.ndarray) -> np.ndarray:
+        raw = self._line_values(features)
         return (raw < self.bounds_[0]) | (raw > self.bounds_[1])
 
-    def _remember(self, fitted: ClusterTemperatures) -> Self:
+    def _remember(self, fitted: ClusterTemperatures) -> None:
         remember_clusters(self, fitted)
         if self.target not in ("temperature", "log"):
             raise ValueError(
@@ -246,7 +219,6 @@ class RegressedTemperature(TemperatureCalibrator):
             if self.clip == "range"
             else (float(FLOOR_SHARE * lowest), np.inf)
         )
-        return self
 
     def _line_values(self, features: np.ndarray) -> np.ndarray:
         line = Line(self.coef_, self.intercept_, self.ridge_)
@@ -258,27 +230,25 @@ class RegressedTemperature(TemperatureCalibrator):
 
 
 def clusters_of(
-    calibrator: NearestClusterTemperature | RegressedTemperature,
-    data: FitData,
-    partition: Partition | None,
+    calibrator: NearestClusterTemperature | RegressedTemperature, data: CalibrationData
 ) -> ClusterTemperatures:
-    """The partition (made, unless given) with its temperatures."""
-    if partition is None:
-        partition = partition_features(
-            data.features,
-            calibrator.n_clusters,
-            n_init=calibrator.n_init,
-            max_iter=calibrator.max_iter,
-            random_state=calibrator.random_state,
-            scaling=calibrator.scaling,
-        )
-    elif len(partition.assignment) != len(data.labels):
-        raise ValueError(
-            f"partition was made of {len(partition.assignment)} rows, fit got "
-            f"{len(data.labels)}; wanted the same rows"
-        )
+    """k-means of the rows and the temperatures of its clusters."""
+    partition = partition_of(calibrator, data)
     return fit_cluster_temperatures(
         data, partition, calibrator.min_cluster_size, calibrator.shrinkage
+    )
+
+
+def partition_of(
+    calibrator: NearestClusterTemperature | RegressedTemperature, data: CalibrationData
+) -> Partition:
+    """k-means of the rows, shared with whoever asked alike."""
+    return data.partition(
+        calibrator.n_clusters,
+        n_init=calibrator.n_init,
+        max_iter=calibrator.max_iter,
+        random_state=calibrator.random_state,
+        scaling=calibrator.scaling,
     )
 
 

@@ -1,24 +1,29 @@
 """Choose between calibrators by leaving out one calibration domain at a time."""
 
-import inspect
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Self
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
-from coolhead.baselines.reference import Identity, SourceTemperature
-from coolhead.calibrators.base import FitData, TemperatureCalibrator, fresh
+from coolhead.calibrators.base import TemperatureCalibrator
+from coolhead.calibrators.data import CalibrationData, fresh
 from coolhead.calibrators.domains import (
     SMALLEST_DOMAIN,
-    Domains,
     Fold,
-    drop_weightless,
     find_domains,
     leave_one_out,
 )
-from coolhead.calibrators.select.stacking import LeftOut, pick, scores_by_domain, stack
-from coolhead.calibrators.temperature import TemperatureScaling
-from coolhead.numerics.moments import peak_rows
+from coolhead.calibrators.select.stacking import (
+    LeftOut,
+    pick,
+    scores_by_domain,
+    stack,
+    warn_of_harm,
+)
+from coolhead.calibrators.temperature import Identity, TemperatureScaling
+
+UNCALIBRATED = "uncalibrated"
+SOURCE_ONLY = "source-only"
 
 
 class LeaveOneDomainOut:
@@ -54,8 +59,8 @@ class SelectByDomain(TemperatureCalibrator):
     Parameters
     ----------
     candidates : calibrators from the simplest to the richest. Rows of the source reach
-        those whose `fit` names `source_domain`, no others. The classifier as it is
-        and, where `source_domain` is given, source-only scaling are put before them.
+        those that take "source", no others. The classifier as it is and, where
+        `source_domain` is given, source-only scaling are put before them.
     metric : "nll", "brier", "top_label_brier", "ece", or a function
         (labels, probabilities) -> float where smaller is better.
     combine : "pick" takes the simplest candidate within one standard error of the best
@@ -69,10 +74,14 @@ class SelectByDomain(TemperatureCalibrator):
     ----------
     names_ : (m,) names of the candidates; candidates_ : fitted on all rows.
     scores_ : (m, domains) of the metric on each left-out domain; domains_ : names.
+    harmed_ : names of left-out domains that were better off uncalibrated.
     weights_ : (m,) >= 0, sum to one: log T = sum of weights times log T of candidates.
+    bounds_ : lowest and highest log T.
     temperature_ : float, weighted the same way.
     status_ : str, "stacked" or "picked" with the names, or why it could not choose.
     """
+
+    bounds_: tuple[float, float]
 
     def __init__(
         self,
@@ -94,88 +103,60 @@ class SelectByDomain(TemperatureCalibrator):
         """True if one of the candidates uses features."""
         return any(candidate.uses_features for candidate in self._given())
 
-    def fit(
-        self,
-        logits: Any,
-        labels: Any,
-        *,
-        features: Any = None,
-        sample_domain: Any = None,
-        source_domain: Any = None,
-        reference_features: Any = None,
-        sample_weight: Any = None,
-    ) -> Self:
+    @property
+    def takes(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What the candidates take, and the source."""
+        kinds = [kind for candidate in self._given() for kind in candidate.takes]
+        return tuple(dict.fromkeys(["source", *kinds]))
+
+    def _learn(self, data: CalibrationData) -> None:
+        self.select(data.without_weightless(), {})
+
+    def select(
+        self, data: CalibrationData, fitted: Mapping[str, TemperatureCalibrator]
+    ) -> None:
         """Fit every candidate on all but one domain, score it there, then on all rows.
 
-        source_domain : name or names in `sample_domain` of held-out source rows: never
-            left out, and fitted on by the candidates that name it.
-        reference_features : handed to the candidates whose `fit` names it.
+        fitted : candidates by name that were fitted on all rows before.
         """
         if self.combine not in ("pick", "stack"):
             raise ValueError(f"combine is {self.combine!r}; wanted 'pick' or 'stack'")
-        data = drop_weightless(
-            self._begin_fit(logits, labels, features, sample_domain, sample_weight)
-        )
-        domains = find_domains(data.domains, source_domain, len(data.labels))
-        candidates = self._candidates(domains)
-        folds = list(leave_one_out(domains))
-        left_out = [
-            self._left_out(candidates, data, domains, fold, reference_features)
-            for fold in folds
-        ]
-        self.names_ = np.array([_name(candidate) for candidate in candidates])
+        candidates = self._candidates(data)
+        folds = list(leave_one_out(data.domains))
+        left_out = [_left_out(candidates, data, fold) for fold in folds]
+        self.names_ = np.array(list(candidates))
         self.domains_ = np.array([fold.name for fold in folds], np.str_)
         self.candidates_ = [
-            fit_on(candidate, data, domains, None, reference_features)
-            for candidate in candidates
+            fitted.get(name) or fit_candidate(name, candidate, data)
+            for name, candidate in candidates.items()
         ]
-        self._weigh(left_out, domains)
+        self.bounds_ = -np.inf, np.inf
+        self._weigh(left_out, data)
         logs = [np.log(candidate.temperature_) for candidate in self.candidates_]
         self.temperature_ = float(np.exp(self.weights_ @ logs))
-        return self
+        self.harmed_ = warn_of_harm(left_out, self.domains_, self.weights_)
 
     def _given(self) -> Sequence[TemperatureCalibrator]:
         return [TemperatureScaling()] if self.candidates is None else self.candidates
 
-    def _candidates(self, domains: Domains) -> list[TemperatureCalibrator]:
+    def _candidates(self, data: CalibrationData) -> dict[str, TemperatureCalibrator]:
         """The candidates given, after the two that can not be worse than nothing."""
-        first: list[TemperatureCalibrator] = [Identity()]
-        if domains.is_source.any():
-            first.append(SourceTemperature())
-        return [*first, *self._given()]
+        named: dict[str, TemperatureCalibrator] = {UNCALIBRATED: Identity()}
+        if data.domains.is_source.any():
+            named[SOURCE_ONLY] = TemperatureScaling()
+        for candidate in self._given():
+            name, number = type(candidate).__name__, 2
+            while name in named:
+                name, number = f"{type(candidate).__name__} {number}", number + 1
+            named[name] = candidate
+        return named
 
-    def _left_out(
-        self,
-        candidates: list[TemperatureCalibrator],
-        data: FitData,
-        domains: Domains,
-        fold: Fold,
-        reference: Any,
-    ) -> LeftOut:
-        """What candidates that never saw a domain say about its rows."""
-        fitted = [
-            fit_on(candidate, data, domains, fold.inside, reference)
-            for candidate in candidates
-        ]
-        outside = fold.outside
-        logits, labels = data.rows.logits[outside], data.labels[outside]
-        features = None if data.features is None else data.features[outside]
-        weights = (
-            np.ones(len(labels)) if data.weights is None else data.weights[outside]
-        )
-        columns = [np.log(each._temperature(logits, features)) for each in fitted]
-        total = weights.sum()
-        share = weights / total if total > 0 else np.full(len(labels), 1 / len(labels))
-        return LeftOut(
-            peak_rows(logits, labels), labels, np.column_stack(columns), share
-        )
-
-    def _weigh(self, folds: list[LeftOut], domains: Domains) -> None:
+    def _weigh(self, folds: list[LeftOut], data: CalibrationData) -> None:
         """Weights of the candidates, and how they came about."""
         prior = self._prior()
         notes = (
             []
-            if domains.is_source.any()
+            if data.domains.is_source.any()
             else ["no source_domain: no source-only candidate"]
         )
         if not folds:
@@ -210,44 +191,36 @@ class SelectByDomain(TemperatureCalibrator):
         for weight, candidate in zip(self.weights_, self.candidates_, strict=True):
             if weight > 0:
                 line += weight * np.log(candidate._temperature(logits, features))
-        return np.exp(line)
+        return np.exp(np.clip(line, *self.bounds_))
 
 
-def fit_on(
-    candidate: TemperatureCalibrator,
-    data: FitData,
-    domains: Domains,
-    mask: np.ndarray | None,
-    reference: Any,
+def fit_candidate(
+    name: str, candidate: TemperatureCalibrator, data: CalibrationData
 ) -> TemperatureCalibrator:
-    """A copy of `candidate`, fitted on some rows with what its `fit` names.
+    """A copy of `candidate`, fitted on the rows that are its business.
 
     Rows of the source reach only source-only scaling and candidates that can tell
     them from the others, as the target will not be the source; unless the others are
     too few to fit anything.
     """
-    copy = fresh(candidate)
-    wanted = inspect.signature(copy.fit).parameters
-    if mask is None:
-        mask = np.ones(len(data.labels), bool)
-    if isinstance(candidate, SourceTemperature):
-        mask = mask & domains.source_rows
-    elif "source_domain" not in wanted:
-        away = mask & ~domains.source_rows
-        mask = away if away.sum() >= SMALLEST_DOMAIN else mask
-    offers: dict[str, Any] = {
-        "features": data.features,
-        "sample_domain": domains.names[domains.codes],
-        "sample_weight": data.weights,
-    }
-    offers = {key: None if v is None else v[mask] for key, v in offers.items()}
-    if domains.is_source.any():
-        offers["source_domain"] = domains.names[domains.is_source].tolist()
-    if reference is not None:
-        offers["reference_features"] = reference
-    given = {name: value for name, value in offers.items() if name in wanted}
-    return copy.fit(data.rows.logits[mask], data.labels[mask], **given)
+    source = data.domains.source_rows
+    if name == SOURCE_ONLY:
+        data = data.take(source)
+    elif "source" not in candidate.takes and source.any():
+        data = data.take(~source) if (~source).sum() >= SMALLEST_DOMAIN else data
+    return fresh(candidate).fit_part(data)
 
 
-def _name(candidate: TemperatureCalibrator) -> str:
-    return type(candidate).__name__
+def _left_out(
+    candidates: Mapping[str, TemperatureCalibrator], data: CalibrationData, fold: Fold
+) -> LeftOut:
+    """What candidates that never saw a domain say about its rows."""
+    inside, outside = data.take(fold.inside), data.take(fold.outside)
+    fitted = [fit_candidate(name, each, inside) for name, each in candidates.items()]
+    logits, features = outside.logits, outside.features
+    columns = [np.log(each._temperature(logits, features)) for each in fitted]
+    n_rows = len(outside)
+    weights = np.ones(n_rows) if outside.weights is None else outside.weights
+    return LeftOut(
+        outside.rows, outside.labels, np.column_stack(columns), weights / weights.sum()
+    )

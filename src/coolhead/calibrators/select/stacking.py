@@ -1,5 +1,6 @@
 """What left-out domains say about candidates: scores, a choice, or weights."""
 
+import warnings
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -110,3 +111,31 @@ def stack(folds: list[LeftOut], prior: np.ndarray, caution: float) -> np.ndarray
         return prior
     weights = np.clip(found.x, 0.0, 1.0)
     return weights / weights.sum()
+
+
+def warn_of_harm(
+    folds: list[LeftOut], names: np.ndarray, weights: np.ndarray
+) -> list[str]:
+    """Names of the left-out domains that were better off uncalibrated.
+
+    Better means a loss lower by more than two standard errors of the paired
+    difference. The first candidate is the classifier as it is.
+    """
+    harmed = {}
+    for name, fold in zip(names.tolist(), folds, strict=True):
+        line = fold.log_temperatures @ weights
+        after = log_loss_rows(fold.rows.logits, fold.labels, np.exp(line))
+        before = log_loss_rows(fold.rows.logits, fold.labels, 1.0)
+        gain = before - after
+        mean = float(fold.share @ gain)
+        error = float(np.sqrt(np.square(fold.share) @ np.square(gain - mean)))
+        if mean < -2 * error:
+            harmed[name] = f"{fold.share @ before:.3f} → {fold.share @ after:.3f}"
+    if harmed:
+        listed = ", ".join(f"{name} (NLL {change})" for name, change in harmed.items())
+        warnings.warn(
+            f"{len(harmed)} of {len(folds)} domains, left out of the fit, were better "
+            f"off uncalibrated: {listed}; a new domain may be, too",
+            stacklevel=6,
+        )
+    return list(harmed)

@@ -1,8 +1,8 @@
-"""Shift descriptors: numbers that tell how far from home a sample is.
+"""Shift descriptors: numbers that tell how far from the training data a sample is.
 
-A descriptor is a function ``(logits, features, home) -> (n,) or (n, p)``. A user adds
-one by writing such a function and passing it in ``descriptors=``; those below go by
-their names.
+A descriptor is a function ``(logits, features, reference) -> (n,) or (n, p)``. A user
+adds one by writing such a function and passing it in ``descriptors=``; those below go
+by their names.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ FURTHEST = 1e6
 
 
 @dataclass(frozen=True)
-class Home:
+class TrainingReference:
     """What is remembered of the data the classifier was trained on.
 
     points : (r, d) float32, reference features of unit length.
@@ -39,16 +39,16 @@ class Home:
     n_neighbours: int
 
 
-Descriptor = Callable[[np.ndarray, np.ndarray, Home], np.ndarray]
+Descriptor = Callable[[np.ndarray, np.ndarray, TrainingReference], np.ndarray]
 
 
-def describe_home(
+def describe_reference(
     reference: np.ndarray,
     *,
     n_components: int = 8,
     n_neighbours: int = 5,
     random_state: Any = 0,
-) -> Home:
+) -> TrainingReference:
     """Centre, principal directions and unit vectors of the reference features, (r, d).
 
     At most 1,000 rows are kept, drawn with `random_state`.
@@ -58,7 +58,7 @@ def describe_home(
     center = kept.mean(axis=0)
     # The scale is taken out first: squares of huge features would overflow.
     scale = float(np.abs(kept - center).max()) or 1.0
-    return Home(
+    return TrainingReference(
         unit_rows(kept),
         center.astype(reference.dtype),
         scale,
@@ -100,58 +100,76 @@ def unit_rows(features: np.ndarray) -> np.ndarray:
 
 
 def neighbour_distance(
-    logits: np.ndarray, features: np.ndarray, home: Home
+    logits: np.ndarray, features: np.ndarray, reference: TrainingReference
 ) -> np.ndarray:
     """Log of the cosine distance to the k-th nearest reference point, (n,)."""
     distance = np.empty(len(features))
-    rank = home.n_neighbours
-    step = max(1, NEIGHBOURS_PER_BLOCK // len(home.points))
+    rank = reference.n_neighbours
+    step = max(1, NEIGHBOURS_PER_BLOCK // len(reference.points))
     for start in range(0, len(features), step):
         rows = slice(start, start + step)
-        alike = unit_rows(features[rows]) @ home.points.T
+        alike = unit_rows(features[rows]) @ reference.points.T
         nearest = np.partition(alike, -rank, axis=1)[:, -rank]
         distance[rows] = 1 - nearest
     return np.log(np.maximum(distance, SMALLEST_DISTANCE))
 
 
-def feature_length(logits: np.ndarray, features: np.ndarray, home: Home) -> np.ndarray:
+def feature_length(
+    logits: np.ndarray, features: np.ndarray, reference: TrainingReference
+) -> np.ndarray:
     """Log of the distance to the centre of the reference features, (n,)."""
     squares = np.empty(len(features))
     for rows in row_blocks(*features.shape):
-        apart = _from_center(features[rows], home)
+        apart = _from_center(features[rows], reference)
         squares[rows] = np.vecdot(apart, apart)
     return 0.5 * np.log(np.maximum(squares, np.finfo(np.float64).tiny))
 
 
-def logit_peak(logits: np.ndarray, features: np.ndarray, home: Home) -> np.ndarray:
+def logit_peak(
+    logits: np.ndarray, features: np.ndarray, reference: TrainingReference
+) -> np.ndarray:
     """Log of (largest logit - mean logit), (n,)."""
     peak, mean, _ = _peaks(logits)
     return np.log(np.maximum(peak - mean, np.finfo(np.float32).tiny))
 
 
-def logit_margin(logits: np.ndarray, features: np.ndarray, home: Home) -> np.ndarray:
+def logit_margin(
+    logits: np.ndarray, features: np.ndarray, reference: TrainingReference
+) -> np.ndarray:
     """(Largest - second largest logit) over (largest - mean logit), (n,)."""
     peak, mean, second = _peaks(logits)
     return (peak - second) / np.maximum(peak - mean, np.finfo(np.float32).tiny)
 
 
 def principal_components(
-    logits: np.ndarray, features: np.ndarray, home: Home
+    logits: np.ndarray, features: np.ndarray, reference: TrainingReference
 ) -> np.ndarray:
     """Coordinates along the reference features' principal directions, (n, p)."""
-    coordinates = np.empty((len(features), len(home.components)))
+    coordinates = np.empty((len(features), len(reference.components)))
     for rows in row_blocks(*features.shape):
-        coordinates[rows] = _from_center(features[rows], home) @ home.components.T
+        coordinates[rows] = (
+            _from_center(features[rows], reference) @ reference.components.T
+        )
     return coordinates
 
 
-def _from_center(features: np.ndarray, home: Home) -> np.ndarray:
+def _from_center(features: np.ndarray, reference: TrainingReference) -> np.ndarray:
     """Offsets from the centre in units of the scale, cut off far outside."""
     with np.errstate(over="ignore"):
-        apart = features - home.center
-        apart /= home.scale
+        apart = features - reference.center
+        apart /= reference.scale
     return np.clip(apart, -FURTHEST, FURTHEST, out=apart)
 
+
+# What `ShiftAwareTemperature` uses unless told otherwise; a further descriptor does
+# not change it.
+DEFAULT = (
+    "neighbour_distance",
+    "feature_length",
+    "logit_peak",
+    "logit_margin",
+    "principal_components",
+)
 
 DESCRIPTORS: dict[str, Descriptor] = {
     function.__name__: function
@@ -169,7 +187,7 @@ def describe(
     descriptors: Sequence[str | Descriptor],
     logits: np.ndarray,
     features: np.ndarray,
-    home: Home,
+    reference: TrainingReference,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Columns of all descriptors, (n, p), and how stiff each column is, (p,).
 
@@ -178,16 +196,19 @@ def describe(
     """
     columns = []
     for descriptor in descriptors:
-        columns.append(_column(_named(descriptor), logits, features, home))
+        columns.append(_column(_named(descriptor), logits, features, reference))
     stiffness = [np.full(block.shape[1], block.shape[1] ** 2.0) for block in columns]
     return np.hstack(columns), np.concatenate(stiffness)
 
 
 def _column(
-    descriptor: Descriptor, logits: np.ndarray, features: np.ndarray, home: Home
+    descriptor: Descriptor,
+    logits: np.ndarray,
+    features: np.ndarray,
+    reference: TrainingReference,
 ) -> np.ndarray:
     """One descriptor as a finite (n, p) array."""
-    values = np.asarray(descriptor(logits, features, home), np.float64)
+    values = np.asarray(descriptor(logits, features, reference), np.float64)
     if values.ndim == 1:
         values = values[:, None]
     name = getattr(descriptor, "__name__", "descriptor")

@@ -46,13 +46,11 @@ def standardise(columns: np.ndarray, share: np.ndarray) -> Standard:
 class Problem(NamedTuple):
     """Penalised mean loss of log T = design @ weights.
 
-    index : the rows that count, None for all; design : (n, 1 + p), one line for each of
-    them; share : (n,) their weights, summing to one; penalty : (1 + p,) of the squared
-    distance to `prior`; limits : lowest and highest log T.
+    design : (n, 1 + p); share : (n,) weights of the rows, summing to one; penalty :
+    (1 + p,) of the squared distance to `prior`; limits : lowest and highest log T.
     """
 
     rows: Rows
-    index: np.ndarray | None
     design: np.ndarray
     share: np.ndarray
     penalty: np.ndarray
@@ -84,7 +82,7 @@ def fit_log_linear(problem: Problem, start: np.ndarray) -> np.ndarray:
 def evaluate(problem: Problem, weights: np.ndarray) -> Point:
     """Loss and derivatives with respect to the log temperature."""
     log_temperature = np.clip(problem.design @ weights, *problem.limits)
-    moments = row_moments(problem.rows, np.exp(-log_temperature), problem.index)
+    moments = row_moments(problem.rows, np.exp(-log_temperature))
     apart = weights - problem.prior
     slope = -problem.share * moments.score
     loss = problem.share @ moments.loss + 0.5 * problem.penalty @ np.square(apart)

@@ -5,12 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from coolhead.calibrators.base import FitData
-from coolhead.calibrators.domains import (
-    SMALLEST_DOMAIN,
-    Domains,
-    leave_one_out,
-)
+from coolhead.calibrators.data import CalibrationData
+from coolhead.calibrators.domains import SMALLEST_DOMAIN, leave_one_out
 from coolhead.calibrators.shift_aware.loglinear import Problem, fit_log_linear
 from coolhead.numerics.moments import row_moments
 from coolhead.numerics.temperature import Status, solve_temperatures
@@ -28,13 +24,14 @@ class Level(NamedTuple):
     status: str
 
 
-def find_level(data: FitData, codes: np.ndarray, share: np.ndarray) -> Level:
+def find_level(data: CalibrationData, share: np.ndarray) -> Level:
     """Set-level temperature, and those of the domains widened by a margin.
 
     Domains too small to have a temperature of their own do not widen the range. A
     domain without a single mistake asks for T = 0, which no finite sample can support;
     it counts as T = 1.
     """
+    codes = data.domains.codes
     each = solve_temperatures(data.rows, codes, data.weights)
     whole = solve_temperatures(data.rows, np.zeros_like(codes), share)
     solved = np.log(np.concatenate([whole.temperature, each.temperature]))
@@ -53,61 +50,52 @@ def find_level(data: FitData, codes: np.ndarray, share: np.ndarray) -> Level:
 
 
 def fit_weights(
-    data: FitData,
-    index: np.ndarray | None,
+    data: CalibrationData,
     design: np.ndarray,
     share: np.ndarray,
     ridge: np.ndarray,
     level: Level,
     start: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Intercept and slopes, (1 + p,), of the rows `index`.
+    """Intercept and slopes, (1 + p,).
 
     ridge : (1 + p,) prior rows per column; n effective rows weigh n / ridge as much as
         the wish for a slope of zero, so scarce data stays at the set-level temperature.
     """
-    if index is not None:
-        design, share = design[index], share[index] / share[index].sum()
     prior = np.zeros(design.shape[1])
     prior[0] = level.log_temperature
     penalty = ridge * np.square(share).sum()
     limits = level.lowest, level.highest
-    problem = Problem(data.rows, index, design, share, penalty, prior, limits)
+    problem = Problem(data.rows, design, share, penalty, prior, limits)
     return fit_log_linear(problem, prior if start is None else start)
 
 
 def left_out_losses(
-    data: FitData,
-    domains: Domains,
+    data: CalibrationData,
     design: np.ndarray,
     share: np.ndarray,
     ridges: list[np.ndarray],
 ) -> np.ndarray:
-    """Mean loss of each left-out domain under each ridge, (ridges, domains)."""
-    kept = thin_domains(domains.codes)
+    """Mean loss of each left-out domain under each ridge, (ridges, domains).
+
+    At most 500 rows of a domain are looked at: the choice is between a few values.
+    """
+    kept = np.flatnonzero(thin_domains(data.domains.codes))
+    thin, design, share = data.take(kept), design[kept], share[kept]
     losses = []
-    for fold in leave_one_out(domains):
-        train = np.flatnonzero(fold.inside & kept)
-        test = np.flatnonzero(fold.outside & kept)
-        level = level_of(data, domains, share, train)
+    for fold in leave_one_out(data.domains):
+        train = np.flatnonzero(fold.inside[kept])
+        test = np.flatnonzero(fold.outside[kept])
+        inside, own = thin.take(train), share[train] / share[train].sum()
+        level = find_level(inside, own)
         weights, scores = None, []
         for ridge in ridges:
-            weights = fit_weights(data, train, design, share, ridge, level, weights)
+            weights = fit_weights(inside, design[train], own, ridge, level, weights)
             line = np.clip(design[test] @ weights, level.lowest, level.highest)
-            loss = row_moments(data.rows, np.exp(-line), test).loss
+            loss = row_moments(thin.rows, np.exp(-line), test).loss
             scores.append(np.average(loss, weights=share[test]))
         losses.append(scores)
     return np.array(losses).T
-
-
-def level_of(
-    data: FitData, domains: Domains, share: np.ndarray, index: np.ndarray
-) -> Level:
-    """`find_level` of some of the rows: all others get no weight."""
-    chosen = np.zeros(len(share))
-    chosen[index] = 1.0
-    weights = chosen if data.weights is None else chosen * data.weights
-    return find_level(data._replace(weights=weights), domains.codes, share * chosen)
 
 
 def thin_domains(codes: np.ndarray) -> np.ndarray:

@@ -7,7 +7,6 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from coolhead.calibrators.details import find_clusters
 from coolhead.torch.calibrated import learned, shift_aware  # noqa: F401  (both register theirs)
 from coolhead.torch.calibrated.reading import find_layer, pool
 from coolhead.torch.calibrated.temperature import (
@@ -46,7 +45,7 @@ class CalibratedSoftmax(nn.Module):
         super().__init__()
         check_is_fitted(calibrator)
         self.temperature = temperature_module(calibrator)
-        clusters = find_clusters(calibrator)
+        clusters = getattr(calibrator, "clusters_", None)
         self.coverage = None if clusters is None else Coverage(clusters)
         self.n_classes: int = calibrator.n_classes_
         self.n_features: int | None = calibrator.n_features_

@@ -10,11 +10,12 @@ from coolhead.calibrators.auto import AutoCalibrator
 from coolhead.calibrators.select.calibrator import SelectByDomain
 from coolhead.calibrators.shift_aware.calibrator import ShiftAwareTemperature
 from coolhead.calibrators.shift_aware.descriptors import (
+    DEFAULT,
     DESCRIPTORS,
     FURTHEST,
     SMALLEST_DISTANCE,
     Descriptor,
-    Home,
+    TrainingReference,
 )
 from coolhead.torch.calibrated.temperature import Exact, temperature_module
 
@@ -30,7 +31,7 @@ class Descriptors(Exact):
     center: Tensor
     scale: Tensor
 
-    def __init__(self, names: Sequence[str | Descriptor], home: Home):
+    def __init__(self, names: Sequence[str | Descriptor], reference: TrainingReference):
         super().__init__()
         unknown = [name for name in names if name not in DESCRIPTORS]
         if unknown:
@@ -39,10 +40,14 @@ class Descriptors(Exact):
                 f"names out of {', '.join(DESCRIPTORS)}"
             )
         self.names = [str(name) for name in names]
-        self.n_neighbours = home.n_neighbours
+        self.n_neighbours = reference.n_neighbours
         # Single precision, as in the calibrator: a distance is rounded there too.
-        self.register_buffer("points", torch.tensor(home.points))
-        self.keep(components=home.components, center=home.center, scale=home.scale)
+        self.register_buffer("points", torch.tensor(reference.points))
+        self.keep(
+            components=reference.components,
+            center=reference.center,
+            scale=reference.scale,
+        )
 
     def forward(self, logits: Tensor, features: Tensor) -> Tensor:
         columns = [getattr(self, name)(logits, features) for name in self.names]
@@ -86,8 +91,8 @@ class LogLinear(Exact):
     def __init__(self, calibrator: ShiftAwareTemperature):
         super().__init__()
         chosen = calibrator.descriptors
-        names = tuple(DESCRIPTORS) if chosen is None else chosen
-        self.describe = Descriptors(names, calibrator.home_)
+        names = DEFAULT if chosen is None else chosen
+        self.describe = Descriptors(names, calibrator.training_reference_)
         middle, spread, lower, upper = calibrator.standard_
         self.keep(middle=middle, spread=spread, lower=lower, upper=upper)
         self.keep(

@@ -12,13 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from coolhead.baselines.error_oracle import OracleErrorTemperature
 from coolhead.baselines.multidomain import MultiDomainTemperature
-from coolhead.baselines.reference import (
-    Identity,
-    OracleErrorTemperature,
-    OracleTemperature,
-    SourceTemperature,
-)
 from coolhead.baselines.transfer.cpcs import CPCS
 from coolhead.baselines.transfer.transcal import TransCal
 from coolhead.baselines.transfer.weighted import (
@@ -30,7 +25,7 @@ from coolhead.calibrators.clustered.calibrators import (
     RegressedTemperature,
 )
 from coolhead.calibrators.ensemble import TemperatureEnsemble
-from coolhead.calibrators.temperature import TemperatureScaling
+from coolhead.calibrators.temperature import Identity, TemperatureScaling
 from coolhead.shift.clusters import Clusters
 
 
@@ -182,8 +177,6 @@ class HarmonicMean(nn.Module):
 
 @temperature_module.register(TemperatureScaling)
 @temperature_module.register(Identity)
-@temperature_module.register(SourceTemperature)
-@temperature_module.register(OracleTemperature)
 @temperature_module.register(OracleErrorTemperature)
 @temperature_module.register(WeightedTemperature)
 @temperature_module.register(TransCal)

@@ -2,12 +2,12 @@
 
 import hashlib
 from dataclasses import dataclass, replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from coolhead.plugins import is_plugin, load_plugin
 from coolhead.torch.images.transform import ImageTransform
 from coolhead.torch.seeds import forked_random
 
@@ -76,15 +76,13 @@ def load_backbone(
 
 
 def _from_python(name: str, n_classes: int | None) -> Backbone:
-    kind, _, place = name.partition(":")
-    module, _, function = place.partition(":")
-    if kind != "python" or not function:
+    if not is_plugin(name):
         msg = (
             "backbone must be efficientnet-lite0, timm:NAME or python:MODULE:FUNCTION; "
             f"found {name!r}"
         )
         raise ValueError(msg)
-    backbone = getattr(import_module(module), function)(n_classes)
+    backbone = load_plugin(name)(n_classes)
     if not isinstance(backbone, Backbone):
         msg = f"{name} must return a Backbone; found {type(backbone).__name__}"
         raise ValueError(msg)

@@ -1,0 +1,72 @@
+"""The smallest calibration error that one temperature could have had.
+
+It needs labels of the target and so can never be used; it shows how much could be
+gained at all. The oracle of the paper is `TemperatureScaling` on those labels.
+"""
+
+import numpy as np
+
+from coolhead.calibrators.base import TemperatureCalibrator
+from coolhead.calibrators.data import CalibrationData
+from coolhead.calibrators.quality import remember_quality
+from coolhead.metrics import expected_calibration_error
+from coolhead.numerics.softmax import confidence
+from coolhead.numerics.temperature import BOUND, Status
+
+GRID_POINTS = 200
+FINE_POINTS = 41
+
+
+class OracleErrorTemperature(TemperatureCalibrator):
+    """The temperature with the smallest calibration error on labelled target rows.
+
+    Some papers call this the oracle. It minimises the binned error itself, a lower
+    limit that a temperature by likelihood does not reach; never mix the two in a ratio.
+
+    Parameters
+    ----------
+    n_bins : bins of equal width of the calibration error.
+
+    Attributes
+    ----------
+    temperature_, error_ : the calibration error reached.
+    status_, nll_, nll_uncalibrated_
+    """
+
+    def __init__(self, n_bins: int = 15):
+        self.n_bins = n_bins
+
+    def _learn(self, data: CalibrationData) -> None:
+        spread = float(data.rows.drop.mean())
+        self.temperature_, self.error_ = 1.0, float("nan")
+        status = Status.CONSTANT_LOGITS
+        if spread > 0:
+            self.temperature_, self.error_, status = _smallest_error(
+                data.logits, data.labels, spread, self.n_bins
+            )
+        remember_quality(self, data, self.temperature_, status)
+
+
+def _smallest_error(
+    logits: np.ndarray, labels: np.ndarray, spread: float, n_bins: int
+) -> tuple[float, float, str]:
+    """Return (T, error, status).
+
+    The error is a jagged function of T: only a scan is safe.
+    """
+
+    def error_at(position: float) -> float:
+        largest, predicted = confidence(logits, float(np.exp(position)))
+        return expected_calibration_error(predicted == labels, largest, n_bins=n_bins)
+
+    middle, reach = np.log(spread), np.log(BOUND)
+    coarse = np.linspace(middle - reach, middle + reach, GRID_POINTS)
+    step = coarse[1] - coarse[0]
+    best = coarse[np.argmin([error_at(position) for position in coarse])]
+    left, right = max(best - step, coarse[0]), min(best + step, coarse[-1])
+    fine = np.linspace(left, right, FINE_POINTS)
+    errors = [error_at(position) for position in fine]
+    found = fine[np.argmin(errors)]
+    inside = coarse[0] < found < coarse[-1]
+    status = Status.CONVERGED if inside else Status.AT_BOUND
+    return float(np.exp(found)), float(min(errors)), status

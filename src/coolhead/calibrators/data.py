@@ -1,0 +1,266 @@
+"""One record of calibration data, checked once, and one way to fit on it.
+
+Every path ends here: `fit` of a calibrator, the scikit-learn wrapper, the command
+line, the sweep, selection by domain, two stages, Dask.
+"""
+
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from sklearn.base import clone
+
+from coolhead.calibrators.domains import Domains, find_domains
+from coolhead.numerics.checks import (
+    as_logits,
+    check_domains,
+    check_features,
+    check_labels,
+    check_logits,
+    check_weights,
+)
+from coolhead.numerics.moments import Rows, summarise_rows
+from coolhead.shift.clusters import (
+    Clusters,
+    Partition,
+    find_regions,
+    partition_features,
+)
+from coolhead.shift.ratio import DensityRatio, density_ratio
+
+# What a calibrator may take beside logits, labels, domains and weights.
+KINDS = ("features", "source", "reference", "target")
+
+
+class Target(NamedTuple):
+    """Unlabelled rows of the target: features (m, d) and, if known, logits (m, k)."""
+
+    features: np.ndarray
+    logits: np.ndarray | None
+
+
+@dataclass(frozen=True, eq=False)
+class CalibrationData:
+    """Labelled rows of the calibration domains and what is known around them.
+
+    Made by `CalibrationData.of`, which checks every array once; nothing behind it
+    checks again.
+
+    Attributes
+    ----------
+    rows : the logits (n, k) with what the solver needs of each row.
+    labels : (n,) class indices.
+    features : (n, d), or None.
+    domains : names of the domains, the domain of each row, which are the source.
+    domains_known : False where no domain was named and all rows count as one.
+    weights : (n,) >= 0, or None.
+    reference : (r, d) features of rows the classifier was trained on, or None.
+    target : unlabelled rows of the target, or None. Only a calibrator that takes
+        "target" ever sees them.
+    find_partition : how k-means is run; a sweep looks into a folder first.
+    memo : clusters, regions and density ratios found so far, so that methods fitted on
+        the same record share them.
+    """
+
+    rows: Rows
+    labels: np.ndarray
+    features: Any = None
+    domains: Domains = field(default_factory=lambda: find_domains(None, None, 0))
+    domains_known: bool = False
+    weights: np.ndarray | None = None
+    reference: np.ndarray | None = None
+    target: Target | None = None
+    find_partition: Callable[..., Partition] = field(
+        default=partition_features, repr=False
+    )
+    memo: dict = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(
+        cls,
+        logits: Any,
+        labels: Any,
+        *,
+        features: Any = None,
+        sample_domain: Any = None,
+        source_domain: Any = None,
+        reference_features: Any = None,
+        sample_weight: Any = None,
+        target_features: Any = None,
+        target_logits: Any = None,
+    ) -> Self:
+        """Check every argument; the names are those of `fit`.
+
+        Parameters
+        ----------
+        logits, labels : (n, k), or (n,) binary scores, and (n,) class indices.
+        features : (n, d)
+        sample_domain : (n,) domain of each row.
+        source_domain : name or names in `sample_domain` of held-out source rows.
+        reference_features : (r, d) features of rows the classifier was trained on.
+        sample_weight : (n,) >= 0
+        target_features, target_logits : (m, d) and (m, k) of unlabelled target rows.
+        """
+        array = as_logits(logits)
+        n_rows, n_classes = array.shape
+        if labels is None:
+            raise ValueError(
+                "requires y to be passed, but the target y is None: labels are "
+                f"missing; wanted one class index per row, ({n_rows},)"
+            )
+        labels = check_labels(labels, n_classes, n_rows)
+        weights = check_weights(sample_weight, n_rows)
+        known = sample_domain is not None
+        names = check_domains(sample_domain, n_rows) if known else None
+        domains = find_domains(names, source_domain, n_rows)
+        if features is not None:
+            features = check_features(features, n_rows)
+        width = None if features is None else features.shape[1]
+        if reference_features is not None:
+            reference_features = check_features(
+                reference_features, None, width, "reference_features"
+            )
+        return cls(
+            summarise_rows(array, labels, scores=np.ndim(logits) == 1),
+            labels,
+            features,
+            domains,
+            known,
+            weights,
+            reference_features,
+            _check_target(target_features, target_logits, width, n_classes),
+        )
+
+    @property
+    def logits(self) -> np.ndarray:
+        """(n, k)"""
+        return self.rows.logits
+
+    @property
+    def sample_domain(self) -> np.ndarray:
+        """(n,) name of each row's domain."""
+        return self.domains.names[self.domains.codes]
+
+    @property
+    def source_domain(self) -> list | None:
+        """Names of the source domains, None where there are none."""
+        return self.domains.names[self.domains.is_source].tolist() or None
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def take(self, rows: np.ndarray) -> "CalibrationData":
+        """Some of the rows, by mask or numbers; nothing is checked again."""
+        return replace(
+            self,
+            rows=self.rows.take(rows),
+            labels=self.labels[rows],
+            features=None if self.features is None else self.features[rows],
+            domains=self.domains.take(rows),
+            weights=None if self.weights is None else self.weights[rows],
+            memo={},
+        )
+
+    def without_weightless(self) -> "CalibrationData":
+        """The same rows but for those of weight zero, which are as good as absent."""
+        if self.weights is None or self.weights.all():
+            return self
+        return self.take(self.weights > 0)
+
+    def only(self, kinds: tuple[str, ...]) -> "CalibrationData":
+        """The same rows with nothing beside them but these of `KINDS`."""
+        hidden: dict[str, Any] = {
+            name: None
+            for name in ("features", "reference", "target")
+            if name not in kinds and getattr(self, name) is not None
+        }
+        if "source" not in kinds and self.domains.is_source.any():
+            hidden["domains"] = self.domains.all_alike()
+        return replace(self, **hidden) if hidden else self
+
+    def partition(self, n_clusters: int, **settings: Any) -> Partition:
+        """k-means of the features, made once for all who ask alike."""
+        key = ("partition", n_clusters, *sorted(settings.items()))
+        return self._remembered(
+            key, lambda: self.find_partition(self.features, n_clusters, **settings)
+        )
+
+    def regions(self) -> Clusters:
+        """Where the features lie: a rough partition that `coverage` looks at."""
+        return self._remembered(("regions",), lambda: find_regions(self.features))
+
+    def density_ratio(self, **settings: Any) -> DensityRatio:
+        """Weights under which the rows resemble the target, made once alike."""
+        if self.target is None:
+            raise ValueError("there are no unlabelled target rows to weigh for")
+        target, reference = self.target.features, self.reference
+        # Records that share a memo may know different targets and references.
+        key = ("ratio", _identity(target), _identity(reference))
+        return self._remembered(
+            (*key, *sorted(settings.items())),
+            lambda: density_ratio(
+                self.features, target, reference_features=reference, **settings
+            ),
+        )
+
+    def _remembered(self, key: tuple, find: Callable[[], Any]) -> Any:
+        """What was found for this key before, with the warnings it gave."""
+        if key not in self.memo:
+            with warnings.catch_warnings(record=True) as heard:
+                warnings.simplefilter("always")
+                self.memo[key] = find(), heard
+        found, heard = self.memo[key]
+        for warning in heard:
+            # Whoever uses the result has to say what speaks against it.
+            warnings.warn(warning.message, stacklevel=4)
+        return found
+
+
+def fit_with(calibrator: Any, data: CalibrationData) -> Any:
+    """Fit `calibrator` on what it takes of `data`; nothing else reaches it.
+
+    A calibrator of another make, without `takes`, gets logits and labels.
+    """
+    learn = getattr(calibrator, "fit_data", None)
+    if learn is not None:
+        return learn(data)
+    extra = {} if data.weights is None else {"sample_weight": data.weights}
+    return calibrator.fit(data.logits, data.labels, **extra)
+
+
+def fresh(estimator: Any) -> Any:
+    """An unfitted copy. (`clone` is typed for containers of estimators, too.)"""
+    return clone(estimator)
+
+
+def _identity(array: np.ndarray | None) -> tuple | None:
+    """What tells two arrays apart as long as both are alive."""
+    return None if array is None else (id(array), array.shape)
+
+
+def _check_target(
+    features: Any, logits: Any, width: int | None, n_classes: int
+) -> Target | None:
+    if features is None:
+        if logits is not None:
+            raise ValueError(
+                "target_logits is given without target_features; wanted both"
+            )
+        return None
+    features = check_features(features, None, width, "target_features")
+    if logits is None:
+        return Target(features, None)
+    logits = check_logits(logits, "target_logits")
+    if logits.shape[1] != n_classes:
+        raise ValueError(
+            f"target_logits has {logits.shape[1]} columns; wanted {n_classes}, as "
+            "logits has"
+        )
+    if len(logits) != len(features):
+        raise ValueError(
+            f"target_logits has {len(logits)} rows, target_features {len(features)}; "
+            "wanted the same rows"
+        )
+    return Target(features, logits)
