@@ -25,10 +25,14 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import polars as pl
 
-from coolhead.archive import DomainArchive
+from coolhead.archive import (
+    DomainArchive,
+    load_archive,
+    open_predictions,
+    stream_blocks,
+)
 from coolhead.calibrators.clustered.calibrators import NearestClusterTemperature
 from coolhead.persist import load_calibrator, save_calibrator
-from coolhead.predictions import load_predictions, open_predictions, stream_blocks
 
 INPUTS_PER_PROCESS = 20_000
 NUMBERS = [0, 1, 2, 7, 127, 128, 255, 2**31 - 1, 2**31, 2**32, 2**62, 2**63 - 1]
@@ -120,7 +124,7 @@ def read(path: Path) -> None:
     opened = open_predictions(path)
     for _ in stream_blocks(opened, n_rows=4):
         pass
-    load_predictions(path)
+    load_archive(path)
 
 
 def outcome(path: Path) -> str:

@@ -1,10 +1,98 @@
-"""Files appear whole or not at all."""
+"""Files appear whole or not at all, and never in the place of something else."""
 
 import os
-from collections.abc import Iterator
+import re
+import socket
+import stat
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from secrets import token_hex
+from zlib import crc32
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None
+
+SPECIAL = {
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def check_input(path: str | os.PathLike, wanted: str = "a file") -> Path:
+    """Refuse what is not there, and what cannot be read twice, before any work."""
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"{path} does not exist; wanted {wanted}")
+    kind = SPECIAL.get(stat.S_IFMT(path.stat().st_mode))
+    if kind is not None:
+        raise ValueError(f"{path} is {kind}; wanted {wanted}")
+    return path
+
+
+def check_output(
+    path: str | os.PathLike,
+    *,
+    inputs: Iterable[str | os.PathLike] = (),
+    endings: Sequence[str] = (),
+) -> Path:
+    """Refuse a place where no file can or should be written, before any work.
+
+    Parameters
+    ----------
+    path : of the file to write.
+    inputs : files that are read; folders stand for the files in them.
+    endings : what the name must end in, as in (".skops",); anything by default.
+
+    Returns
+    -------
+    The path with all symbolic links followed.
+    """
+    given, path = Path(path), Path(os.path.realpath(path))
+    if endings and given.suffix not in endings:
+        raise ValueError(
+            f"{given} ends in {given.suffix or 'nothing'}; wanted "
+            f"{'one of ' * (len(endings) > 1)}{', '.join(endings)}"
+        )
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            f"cannot write {given}: the folder {path.parent} does not exist"
+        )
+    if path.is_dir():
+        raise IsADirectoryError(f"cannot write {given}: it is a folder; wanted a file")
+    if not os.path.lexists(path):
+        return path
+    if not path.is_file():
+        kind = SPECIAL.get(stat.S_IFMT(path.lstat().st_mode), "no ordinary file")
+        raise ValueError(f"cannot write {given}: it is {kind}; wanted a file")
+    for name in inputs:
+        if _is_part_of(path, Path(name)):
+            raise ValueError(
+                f"cannot write {given}: it is the input {name}; wanted another place"
+            )
+    if not os.access(path, os.W_OK):
+        raise PermissionError(f"cannot write {given}: no permission to change it")
+    return path
+
+
+def check_output_folder(path: str | os.PathLike) -> Path:
+    """Refuse a place where no folder can be, before any work."""
+    path = Path(path)
+    there = next(place for place in (path, *path.absolute().parents) if place.exists())
+    if not there.is_dir():
+        raise NotADirectoryError(f"{path}: {there} is a file; wanted a folder")
+    return path
+
+
+def _is_part_of(path: Path, given: Path) -> bool:
+    if given.is_dir():
+        return path.is_relative_to(given.resolve())
+    return given.exists() and path.samefile(given)
 
 
 @contextmanager
@@ -12,15 +100,15 @@ def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
     """Yield a temporary path that replaces `path` once the block succeeds.
 
     The bytes are on disk before the name changes, so a kill at any moment leaves
-    either the old file or the new one, never a part of it.
+    either the old file or the new one, never a part of it. A symbolic link stays one,
+    and a file keeps its permissions.
     """
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(
-            f"cannot write {path}: the folder {path.parent} does not exist"
-        )
-    temporary = _new_file_beside(path)
-    permissions = temporary.stat().st_mode
+    path = check_output(path)
+    _remove_leftovers(path)
+    permissions = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
+    temporary = _new_file_beside(path, 0o666 if permissions is None else permissions)
+    if permissions is None:
+        permissions = stat.S_IMODE(temporary.stat().st_mode)
     try:
         yield temporary
         _flush_to_disk(temporary)
@@ -33,16 +121,75 @@ def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
         raise
 
 
-def _new_file_beside(path: Path) -> Path:
-    """An empty hidden file of a name nobody has, with ordinary permissions."""
-    temporary = path.with_name(f".{path.name}.{token_hex(6)}{path.suffix}")
+def _new_file_beside(path: Path, mode: int) -> Path:
+    """An empty hidden file of a name nobody has, which tells who writes it."""
+    writer = f"{_machine()}-{os.getpid()}-{token_hex(4)}"
+    temporary = path.with_name(f".{path.name}.{writer}{path.suffix}")
+    # Its writers must be able to open it, whatever the file itself allows.
+    mode |= stat.S_IRUSR | stat.S_IWUSR
     try:
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
     except PermissionError as error:
         raise PermissionError(
             f"cannot write {path}: no permission to write in {path.parent}"
         ) from error
     return temporary
+
+
+def _remove_leftovers(path: Path) -> None:
+    """Delete what killed processes of this machine began to write to `path`."""
+    name = rf"\.{re.escape(path.name)}\.{_machine()}-(\d+)-[0-9a-f]{{8}}"
+    pattern = re.compile(name + re.escape(path.suffix))
+    for beside in os.listdir(path.parent):
+        found = pattern.fullmatch(beside)
+        if found and not _is_alive(int(found[1])):
+            with suppress(OSError):
+                path.with_name(beside).unlink()
+
+
+@cache
+def _machine() -> str:
+    """What process numbers are counted in: a machine, or a container on it."""
+    try:
+        space = os.readlink("/proc/self/ns/pid")
+    except OSError:
+        space = ""
+    return f"{crc32(f'{socket.gethostname()} {space}'.encode()):08x}"
+
+
+def _is_alive(process: int) -> bool:
+    if os.name != "posix":
+        # Elsewhere the question would end the process.
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+@contextmanager
+def only_one(path: str | os.PathLike) -> Iterator[None]:
+    """Hold a lock file; where another living process holds it, say which.
+
+    The system lets go of the lock when its process ends, however it ends.
+    """
+    with open(path, "a+") as handle:
+        if fcntl is not None:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                handle.seek(0)
+                raise BlockingIOError(
+                    f"{Path(path).parent} is in use by process {handle.read()}; wanted "
+                    "one at a time: wait for it, or choose another place"
+                ) from error
+        handle.truncate(0)
+        handle.write(str(os.getpid()))
+        handle.flush()
+        yield
 
 
 def _flush_to_disk(path: Path) -> None:

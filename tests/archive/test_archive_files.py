@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -139,7 +140,9 @@ def test_truncated_files_are_refused_in_one_line(archive, tmp_path, share):
     archive.save(path)
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * share)])
-    with pytest.raises(ValueError, match="cannot be read") as caught:
+    with pytest.raises(
+        ValueError, match=r"cannot be read|is empty \(0 bytes\)"
+    ) as caught:
         load_archive(path)
     assert "\n" not in str(caught.value)
     assert "cut.safetensors" in str(caught.value)
@@ -147,14 +150,14 @@ def test_truncated_files_are_refused_in_one_line(archive, tmp_path, share):
 
 def test_foreign_files_are_refused(tmp_path):
     (tmp_path / "text").write_text("hello, this is no archive at all " * 10)
-    with pytest.raises(ValueError, match="not a whole safetensors file"):
+    with pytest.raises(ValueError, match="of no known kind, or is damaged"):
         load_archive(tmp_path / "text")
     save_file({"weight": np.zeros(3)}, tmp_path / "model.safetensors")
     with pytest.raises(ValueError, match="no coolhead archive"):
         load_archive(tmp_path / "model.safetensors")
     with pytest.raises(FileNotFoundError, match="does not exist"):
         load_archive(tmp_path / "nothing.npz")
-    with pytest.raises(IsADirectoryError, match="is a folder"):
+    with pytest.raises(ValueError, match=r"is a folder without logits\.npy"):
         load_archive(tmp_path)
 
 
@@ -176,7 +179,7 @@ def rewrite(path, arrays, **header):
     [
         ({}, {"format_version": 9}, "archive format 9; this coolhead reads 1"),
         ({"labels": np.array([0, 5, 1])}, {}, "labels holds 5 in row 1"),
-        ({"labels": np.array([0, 1])}, {}, "labels has 2 rows"),
+        ({"labels": np.array([0, 1])}, {}, "rows differ (labels 2, logits 3)"),
         ({"logits": np.full((3, 2), np.nan)}, {}, "logits contains NaN in row 0, 1, 2"),
         ({"domain_codes": np.array([0, 0, 1])}, {}, "domains holds 1 in row 2"),
         (
@@ -189,7 +192,7 @@ def rewrite(path, arrays, **header):
 def test_wrong_values_in_a_file_are_named(tmp_path, arrays, header, message):
     path = tmp_path / "odd.safetensors"
     rewrite(path, {"logits": np.eye(3)[:, :2] * 4} | arrays, **header)
-    with pytest.raises(ValueError, match=message) as caught:
+    with pytest.raises(ValueError, match=re.escape(message)) as caught:
         load_archive(path)
     assert "odd.safetensors" in str(caught.value)
 

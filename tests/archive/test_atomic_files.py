@@ -70,7 +70,7 @@ def test_disk_full_while_saving(tmp_path, monkeypatch):
         with open("/dev/full", "w") as handle:
             handle.write("x" * 100_000)
 
-    monkeypatch.setattr("coolhead.archive.storage.save_file", full)
+    monkeypatch.setattr("coolhead.archive.formats.safetensors.save_file", full)
     with pytest.raises(OSError, match="No space left"):
         archive.save(path)
     assert path.read_bytes() == before

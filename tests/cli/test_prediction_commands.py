@@ -241,7 +241,11 @@ def test_every_kind_of_file_gives_the_same_calibrator(run, tmp_path, predictions
         (["compare", "x.npz", "--draws", "1"], "10"),
     ],
 )
-def test_a_mistake_of_usage_is_one_line_and_code_2(run, words, reason):
+def test_a_mistake_of_usage_is_one_line_and_code_2(
+    run, words, reason, npz, monkeypatch
+):
+    monkeypatch.chdir(npz.parent)
+    npz.rename("x.npz")
     code, out, err = run(*words)
     assert code == 2
     assert out == ""
@@ -312,3 +316,17 @@ def test_help_needs_no_heavy_library_and_half_a_second():
 def test_the_table_of_commands_is_what_the_application_offers():
     assert application().info.name == "coolhead"
     assert set(OURS) <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("ids", [[f"p/{i}.jpg" for i in range(300)], range(300)])
+def test_apply_keeps_the_names_of_the_rows(run, npz, predictions, tmp_path, ids):
+    cal, out = tmp_path / "c.skops", tmp_path / "p.parquet"
+    assert run("fit", npz, "--method", "set-level", "--out", cal)[0] == 0
+    np.savez(tmp_path / "a.npz", **predictions, ids=np.array(ids))
+    DomainArchive(**predictions, ids=np.array(ids)).save(tmp_path / "b.safetensors")
+    logits = {f"logit_{i}": predictions["logits"][:, i] for i in range(4)}
+    pl.DataFrame({"id": list(ids), **logits}).write_parquet(tmp_path / "c.parquet")
+    for name in ("a.npz", "b.safetensors", "c.parquet"):
+        code, _, err = run("apply", cal, tmp_path / name, "--out", out)
+        assert code == 0, err
+        assert pl.read_parquet(out)["id"].to_list() == list(ids)

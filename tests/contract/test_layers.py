@@ -16,10 +16,10 @@ MAY_IMPORT = {
     "shift": {"numerics"},
     "files": set(),
     "paper": set(),
-    "archive": {"numerics", "files"},
+    "archive": {"numerics", "files", "suggest"},
     "calibrators": {"numerics", "metrics", "shift"},
     # The simulated formations pass through a backbone, where torch is installed.
-    "datasets": {"archive", "files", "numerics", "torch"},
+    "datasets": {"archive", "files", "numerics", "suggest", "torch"},
     "heads": {"archive", "datasets", "files", "numerics"},
 }
 HEAVY = {"torch", "onnx", "onnxruntime", "dask", "distributed", "timm", "torchvision"}

@@ -180,6 +180,47 @@ def test_another_plan_is_refused(tree, tmp_path, monkeypatch):
         extract(tree, tiny_network(), out, transform=SMALL, batch_size=4)
 
 
+def test_a_foreign_folder_is_left_alone(tree, tmp_path):
+    parts = tmp_path / "x.parts"
+    parts.mkdir()
+    (parts / "thesis.tex").write_text("three years")
+    (parts / "000000.safetensors").write_text("not ours")
+    with pytest.raises(
+        FileExistsError, match=r"x\.parts is a folder that coolhead did"
+    ):
+        extract(tree, tiny_network(), tmp_path / "x", transform=SMALL)
+    assert sorted(path.name for path in parts.iterdir()) == [
+        "000000.safetensors",
+        "thesis.tex",
+    ]
+
+
+def test_a_foreign_file_among_the_shards_is_kept(tree, tmp_path, monkeypatch):
+    out = tmp_path / "x"
+    with monkeypatch.context() as patch:
+        stop_after_first_shard(patch)
+        with pytest.raises(KeyboardInterrupt):
+            extract(tree, tiny_network(), out, transform=SMALL, batch_size=2)
+    (tmp_path / "x.parts" / "notes.txt").write_text("mine")
+    monkeypatch.setattr("coolhead.torch.images.extraction.SHARD_ROWS", 4)
+    with pytest.warns(UserWarning, match=r"holds notes\.txt, which coolhead did not"):
+        extract(tree, tiny_network(), out, transform=SMALL, batch_size=2)
+    assert (tmp_path / "x.parts" / "notes.txt").read_text() == "mine"
+    assert out.exists()
+
+
+def test_a_second_extraction_into_the_same_place_is_refused(tree, tmp_path):
+    from coolhead.torch.images.shards import ShardFolder
+
+    plan = {"any": "plan"}
+    with ShardFolder(tmp_path / "x.parts", plan) as first:
+        with pytest.raises(BlockingIOError, match=f"use by process {os.getpid()}"):
+            extract(tree, tiny_network(), tmp_path / "x", transform=SMALL)
+        first.remove()
+    extract(tree, tiny_network(), tmp_path / "x", transform=SMALL)
+    assert [path.name for path in tmp_path.glob("x*")] == ["x"]
+
+
 def stop_after_first_shard(monkeypatch):
     from coolhead.torch.images import extraction
 

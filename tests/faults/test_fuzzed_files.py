@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from coolhead.archive import load_archive, open_predictions, stream_blocks
+from coolhead.archive.formats.parquet_pages import check_pages
 from coolhead.calibrators.temperature import TemperatureScaling
 from coolhead.persist import load_calibrator, save_calibrator
-from coolhead.predictions import load_predictions, open_predictions, stream_blocks
-from coolhead.predictions.parquet_pages import check_pages
 
 QUIET = settings(
     max_examples=60,
@@ -62,7 +62,7 @@ def test_text_that_is_no_text_is_refused(tmp_path):
     np.save(tmp_path / "folder" / "logits.npy", np.array([[1.0, 2], [3, 5]]))
     np.save(tmp_path / "folder" / "labels.npy", np.array([0, 1]))
     with pytest.raises(ValueError, match="no text"):
-        load_predictions(tmp_path / "folder")
+        load_archive(tmp_path / "folder")
     with pytest.raises(ValueError, match="no text"):
         list(stream_blocks(open_predictions(tmp_path / "folder")))
 
@@ -144,7 +144,7 @@ def test_an_encrypted_column_that_is_not_used_is_no_damage(tmp_path):
     columns["label"] = np.arange(9) % 2
     table = pyarrow.table({name: pyarrow.array(v) for name, v in columns.items()})
     parquet.write_table(table, path, encryption_properties=properties)
-    np.testing.assert_array_equal(load_predictions(path).labels, columns["label"])
+    np.testing.assert_array_equal(load_archive(path).labels, columns["label"])
 
 
 @pytest.mark.parametrize("writer", ["polars", "arrow 1.0", "arrow 2.0"])
@@ -201,6 +201,6 @@ def test_changed_bytes_are_refused_or_harmless(tmp_path, whole, data, name):
     path = tmp_path / name
     path.write_bytes(content)
     try:
-        load_calibrator(path) if name == "c.skops" else load_predictions(path)
+        load_calibrator(path) if name == "c.skops" else load_archive(path)
     except (ValueError, OSError) as error:
         assert "\n" not in str(error)

@@ -153,7 +153,7 @@ def test_a_file_without_features_for_a_method_that_needs_them(
     assert run("fit", npz, "--out", cal)[0] == 0
     np.savez(path, logits=predictions["logits"])
     words = ("apply", cal, path, "--out", folder / "p.parquet")
-    refused(run, folder, *words, because=["no features", "TemperatureEnsemble"])
+    refused(run, folder, *words, because=["no features", "AutoCalibrator"])
 
 
 def test_text_among_the_numbers(run, tmp_path, folder, calibrator):

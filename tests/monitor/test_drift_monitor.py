@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from coolhead.calibrators.base import PredictionDetails
 from coolhead.calibrators.clustered.calibrators import NearestClusterTemperature
-from coolhead.calibrators.details import PredictionDetails
 from coolhead.calibrators.temperature import TemperatureScaling
 from coolhead.metrics import expected_calibration_error
 from coolhead.monitor import TEMPERATURE_EDGES, DriftMonitor, left_out_shares

@@ -58,7 +58,7 @@ def test_metadata_and_versions_are_readable_without_loading(tmp_path):
         metadata={"domains": {"ärt": 3}, "nested": [1, 2.5, None]},
     )
     header = read_header(tmp_path / "c.skops")
-    assert header["format_version"] == 1
+    assert header["format_version"] == 2
     assert header["class"] == "TemperatureScaling"
     assert header["metadata"] == {"domains": {"ärt": 3}, "nested": [1, 2.5, None]}
     with zipfile.ZipFile(tmp_path / "c.skops") as archive:

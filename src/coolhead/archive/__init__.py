@@ -1,6 +1,14 @@
-"""Logits, features, labels and domains of one classifier, in one file."""
+"""Logits, features, labels and domains of one classifier, and the files of them."""
 
-from coolhead.archive.domain_archive import DomainArchive
-from coolhead.archive.loading import load_archive
+from coolhead.archive.archive import DomainArchive
+from coolhead.archive.load import load_archive
+from coolhead.archive.open import open_predictions
+from coolhead.archive.stream import Block, stream_blocks
 
-__all__ = ["DomainArchive", "load_archive"]
+__all__ = [
+    "Block",
+    "DomainArchive",
+    "load_archive",
+    "open_predictions",
+    "stream_blocks",
+]

@@ -1,13 +1,14 @@
 """What an archive may hold: every error names the column, the row and the wish."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from coolhead.archive.strings import suggest
-from coolhead.numerics.checks import check_domains
+from coolhead.numerics.checks import check_domains, check_finite
+from coolhead.suggest import suggest
 
 
 def check_matrix(values: Any, name: str) -> np.ndarray:
@@ -18,6 +19,14 @@ def check_matrix(values: Any, name: str) -> np.ndarray:
     if array.ndim != 2 or 0 in array.shape:
         raise ValueError(f"{name} has shape {array.shape}; wanted (n, d), not empty")
     return array
+
+
+def check_values(array: np.ndarray, name: str, first_row: int = 0) -> None:
+    """Refuse numbers nobody can calculate with; empty cells of tables are NaN.
+
+    The only look that files and archives take at the values of large arrays.
+    """
+    check_finite(array, name, first_row)
 
 
 def check_length(length: int, n_rows: int, name: str) -> None:
@@ -130,11 +139,9 @@ def check_names(names: Any, argument: str) -> tuple[str, ...]:
     listed = tuple(str(name) for name in array.tolist())
     if array.ndim != 1 or not listed:
         raise ValueError(f"{argument} has shape {array.shape}; wanted a list of names")
-    doubled = [name for name in listed if listed.count(name) > 1]
-    if doubled:
-        raise ValueError(
-            f"{argument} holds {doubled[0]!r} twice; wanted each name once"
-        )
+    doubled, times = Counter(listed).most_common(1)[0]
+    if times > 1:
+        raise ValueError(f"{argument} holds {doubled!r} twice; wanted each name once")
     return listed
 
 

@@ -1,8 +1,6 @@
 """Many strings as two plain arrays, so that a file of numbers can hold them."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cached_property
 from itertools import pairwise
 
@@ -55,14 +53,3 @@ def check_packed(packed: PackedStrings, name: str) -> PackedStrings:
     if not whole or offsets[-1] != len(packed.data) or (np.diff(offsets) < 0).any():
         raise ValueError(f"{name}: the string offsets are damaged")
     return packed
-
-
-def suggest(wrong: str, known: Iterable[str]) -> str:
-    """'; did you mean X?' or the known names, to end an error message."""
-    names = [str(name) for name in known]
-    by_case = {name.casefold(): name for name in names}
-    close = get_close_matches(wrong.casefold(), by_case, n=3, cutoff=0.5)
-    if close:
-        return "; did you mean " + " or ".join(repr(by_case[c]) for c in close) + "?"
-    more = ", ..." if len(names) > 20 else ""
-    return f"; known: {', '.join(names[:20]) or 'none'}{more}"

@@ -4,7 +4,10 @@ To add a command, write a typer-annotated function and add one line to `COMMANDS
 The files import nothing heavy at the top, so `coolhead --help` stays instant.
 """
 
+import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from typing import NoReturn
 
@@ -34,6 +37,8 @@ def application() -> typer.Typer:
         name="coolhead",
         no_args_is_help=True,
         pretty_exceptions_enable=False,
+        # Panels would cost twice the time of everything else in --help.
+        rich_markup_mode=None,
     )
     for name, place in COMMANDS.items():
         module, function = place.split(":")
@@ -45,7 +50,8 @@ def application() -> typer.Typer:
 def main() -> None:
     """Run the command line; a user's mistake is one sentence, not a traceback."""
     try:
-        code = application()(sys.argv[1:] or ["--help"], standalone_mode=False)
+        with _ending_on_request():
+            code = application()(sys.argv[1:] or ["--help"], standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         _stop("interrupted", 130)
     except MemoryError:
@@ -61,6 +67,20 @@ def main() -> None:
         _stop(text, getattr(error, "exit_code", 1))
     else:
         raise SystemExit(code if isinstance(code, int) else 0)
+
+
+@contextmanager
+def _ending_on_request() -> Iterator[None]:
+    """A polite request to end is an exit, so that half-written files are removed."""
+
+    def end(*_: object) -> NoReturn:
+        _stop("terminated", 128 + signal.SIGTERM)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _stop(reason: str, code: int) -> NoReturn:

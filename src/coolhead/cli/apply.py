@@ -22,19 +22,24 @@ def apply(
     as_json: JsonOption = False,
 ) -> None:
     """Write calibrated probabilities, block by block, in constant memory."""
+    from coolhead.files import check_input, check_output
+
+    check_input(calibrator)
+    check_input(predictions)
+    check_output(out, inputs=[calibrator, predictions])
+    from coolhead.apply import apply_calibrator
+    from coolhead.archive import open_predictions
+    from coolhead.archive.write import ENDINGS
     from coolhead.cli.terminal import (
         plain_warnings,
         print_json,
         print_pairs,
         progress_bar,
     )
-    from coolhead.persist import load_calibrator, read_header
-    from coolhead.predictions import open_predictions
-    from coolhead.predictions.applying import apply_calibrator
-    from coolhead.predictions.writing import check_output
+    from coolhead.persist import read_header
 
-    check_output(out)
-    fitted = load_calibrator(calibrator)
+    check_output(out, endings=ENDINGS)
+    fitted = load_fitted(calibrator)
     metadata = read_header(calibrator)["metadata"]
     opened = open_predictions(predictions)
     check_class_names(metadata, opened)
@@ -62,12 +67,27 @@ def apply(
     print_pairs({key: _shown(value) for key, value in told.items()})
 
 
+def load_fitted(path: Path) -> Any:
+    """A calibrator of logits, which are what the commands read from files."""
+    from coolhead.persist import load_calibrator, predicts_from_logits
+
+    fitted = load_calibrator(path)
+    if not predicts_from_logits(fitted):
+        raise ValueError(
+            f"{path} holds a {type(fitted).__name__}, which predicts from X and not "
+            "from saved logits; use coolhead.load_calibrator(path).predict_proba(X), "
+            "or save its part calibrator_ alone with coolhead.save_calibrator"
+        )
+    return fitted
+
+
 def build_monitor(metadata: dict[str, Any]) -> Any:
     """A monitor that expects what the left-out calibration domains showed."""
     from coolhead.monitor import DriftMonitor
 
-    shares = metadata.get("left_out_shares") or {}
-    return DriftMonitor(max(shares.values())) if shares else DriftMonitor()
+    shares = metadata.get("left_out_shares")
+    known = isinstance(shares, dict) and len(shares) > 0
+    return DriftMonitor(max(shares.values())) if known else DriftMonitor()
 
 
 def watched(monitor: Any) -> dict[str, Any]:
@@ -87,7 +107,7 @@ def wanted_input(scores: Any, metadata: dict[str, Any], opened: Any) -> str:
     """What was said; else as in fit; else the kind the file's names tell."""
     if scores is not None:
         return str(scores)
-    usual = metadata.get("input", "logits")
+    usual = str(metadata.get("input", "logits"))
     other = "probabilities" if usual == "logits" else "logits"
     return other if other in opened.widths and usual not in opened.widths else usual
 
@@ -95,7 +115,7 @@ def wanted_input(scores: Any, metadata: dict[str, Any], opened: Any) -> str:
 def check_class_names(metadata: dict[str, Any], opened: Any) -> None:
     """Refuse a file whose classes are named in another order than in fit."""
     fitted, found = metadata.get("class_names"), opened.class_names
-    if fitted and found and list(fitted) != list(found):
+    if isinstance(fitted, list) and found and fitted != list(found):
         raise ValueError(
             f"{opened.path} has the classes {', '.join(found[:5])}, ...; wanted those "
             f"of fit in the same order: {', '.join(fitted[:5])}, ..."

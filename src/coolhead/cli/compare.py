@@ -24,20 +24,22 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Leave out each domain in turn: which method would have served it best?"""
+    from coolhead.files import check_input
+
+    check_input(predictions)
+    from coolhead.archive import load_archive
     from coolhead.cli.fit import split_names
     from coolhead.cli.methods import build_method
     from coolhead.cli.terminal import plain_warnings, print_json
     from coolhead.compare import compare_methods, mean_scores
-    from coolhead.predictions import load_predictions
 
     built = {
         name: build_method(name, clusters, seed)
         for name in split_names(methods) or default_methods()
     }
     with plain_warnings():
-        rows = load_predictions(
-            predictions, input=str(scores or "logits"), domains=split_names(domains)
-        )
+        kind, wanted = str(scores or "logits"), split_names(domains)
+        rows = load_archive(predictions, input=kind, labelled=True, domains=wanted)
         if methods is None and rows.features is None:
             built = {n: m for n, m in built.items() if not _needs_features(m)}
         found = compare_methods(rows, built, n_draws=draws, random_state=seed)

@@ -20,23 +20,30 @@ def evaluate(
     as_json: JsonOption = False,
 ) -> None:
     """Print calibration error and likelihood of every domain, with intervals."""
-    from coolhead.cli.apply import check_class_names, wanted_input
+    from coolhead.files import check_input, check_output
+
+    check_input(calibrator)
+    check_input(predictions)
+    if report is not None:
+        check_output(report, inputs=[calibrator, predictions])
+    from coolhead.apply import check_columns
+    from coolhead.archive import load_archive, open_predictions
+    from coolhead.cli.apply import check_class_names, load_fitted, wanted_input
     from coolhead.cli.terminal import plain_warnings, print_json
     from coolhead.evaluate import evaluate_domains
-    from coolhead.persist import load_calibrator, read_header
-    from coolhead.predictions import load_predictions, open_predictions
-    from coolhead.predictions.applying import check_columns
+    from coolhead.persist import read_header
 
-    fitted = load_calibrator(calibrator)
+    fitted = load_fitted(calibrator)
     metadata = read_header(calibrator)["metadata"]
+    metadata["domains"] = known_domains(metadata)
     opened = open_predictions(predictions)
     check_class_names(metadata, opened)
     check_columns(fitted, opened)
     with plain_warnings():
         kind = wanted_input(scores, metadata, opened)
-        rows = load_predictions(predictions, input=kind)
+        rows = load_archive(predictions, input=kind, labelled=True)
         lines = evaluate_domains(
-            fitted, rows, fitted_on=metadata.get("domains"), n_draws=draws
+            fitted, rows, fitted_on=metadata["domains"], n_draws=draws
         )
         if report is not None:
             write_report(report, fitted, rows, lines, metadata)
@@ -48,6 +55,14 @@ def evaluate(
     _print_lines(lines)
     if report is not None:
         print(f"report: {report}")
+
+
+def known_domains(metadata: dict[str, Any]) -> dict[str, Any] | None:
+    """Domains of the fit and their sizes; free metadata may hold anything there."""
+    found = metadata.get("domains")
+    if isinstance(found, list):
+        found = {str(name): "?" for name in found}
+    return found if isinstance(found, dict) else None
 
 
 def write_report(

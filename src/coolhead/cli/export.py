@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from coolhead.cli.apply import CalibratorArgument
+from coolhead.cli.apply import CalibratorArgument, load_fitted
 from coolhead.cli.terminal import JsonOption
 
 
@@ -22,10 +22,13 @@ def export(
     Its inputs are logits and, where the method uses them, features; the batch size is
     free.
     """
-    from coolhead.cli.terminal import plain_warnings, print_json
-    from coolhead.persist import load_calibrator
+    from coolhead.files import check_input, check_output
 
-    fitted = load_calibrator(calibrator)
+    check_input(calibrator)
+    check_output(onnx, inputs=[calibrator])
+    from coolhead.cli.terminal import plain_warnings, print_json
+
+    fitted = load_fitted(calibrator)
     try:
         from coolhead.torch import export_onnx
     except ModuleNotFoundError as error:

@@ -34,6 +34,11 @@ def extract(
     ] = False,
 ) -> None:
     """Run images through a network; after a kill the same command goes on."""
+    from coolhead.files import check_input, check_output
+
+    check_input(folder, "a folder of images")
+    inputs = [] if weights is None else [check_input(weights)]
+    check_output(out, inputs=inputs, endings=(".safetensors",))
     from coolhead.datasets import list_images
 
     images = list_images(folder, skip_bad=skip_bad)

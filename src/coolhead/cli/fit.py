@@ -44,11 +44,17 @@ def fit(
     as_json: JsonOption = False,
 ) -> None:
     """Fit a calibrator on labelled predictions of one or more domains."""
+    from coolhead.files import check_input, check_output
+
+    inputs = [path for path in (predictions, reference) if path is not None]
+    for path in inputs:
+        check_input(path)
+    check_output(out, inputs=inputs, endings=(".skops",))
+    from coolhead.archive import load_archive
     from coolhead.calibrators.data import CalibrationData, fit_with
     from coolhead.cli.methods import build_method
     from coolhead.cli.terminal import plain_warnings, print_json, print_pairs
     from coolhead.persist import save_calibrator
-    from coolhead.predictions import load_predictions
 
     calibrator = build_method(method, clusters, seed)
     sources = _sources(calibrator, split_names(source))
@@ -56,7 +62,7 @@ def fit(
     kind = str(scores or Scores.LOGITS)
     with plain_warnings():
         domains = None if wanted is None else list(dict.fromkeys([*wanted, *sources]))
-        rows = load_predictions(predictions, input=kind, domains=domains)
+        rows = load_archive(predictions, input=kind, labelled=True, domains=domains)
         data = CalibrationData.of(
             rows.logits,
             rows.labels,
@@ -100,7 +106,7 @@ def _sources(calibrator: Any, names: list[str] | None) -> list[str]:
 
 def _reference(calibrator: Any, path: Path | None) -> Any:
     """Features of training rows, for methods that know what to do with them."""
-    from coolhead.predictions import open_predictions
+    from coolhead.archive import load_archive
 
     if path is None:
         return None
@@ -109,13 +115,10 @@ def _reference(calibrator: Any, path: Path | None) -> Any:
         raise typer.BadParameter(
             f"{name} does not look at training rows: leave --reference out"
         )
-    opened = open_predictions(path)
-    if "features" not in opened.widths:
-        raise ValueError(
-            f"{path} has no features (columns found: {', '.join(opened.widths)}); "
-            "wanted the features of training rows"
-        )
-    return opened.load()["features"]
+    features = load_archive(path).features
+    if features is None:
+        raise ValueError(f"{path} has no features; wanted those of training rows")
+    return features
 
 
 def split_names(text: str | None) -> list[str] | None:

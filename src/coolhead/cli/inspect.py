@@ -2,16 +2,19 @@
 
 from typing import Any
 
-from coolhead.cli.apply import CalibratorArgument
+from coolhead.cli.apply import CalibratorArgument, load_fitted
 from coolhead.cli.terminal import JsonOption
 
 
 def inspect(calibrator: CalibratorArgument, as_json: JsonOption = False) -> None:
     """Show temperatures, clusters, statuses and what a calibrator was fitted on."""
-    from coolhead.cli.terminal import print_json, print_pairs
-    from coolhead.persist import load_calibrator, read_header
+    from coolhead.files import check_input
 
-    fitted = load_calibrator(calibrator)
+    check_input(calibrator)
+    from coolhead.cli.terminal import print_json, print_pairs
+    from coolhead.persist import read_header
+
+    fitted = load_fitted(calibrator)
     header = read_header(calibrator)
     content = {"file": str(calibrator), "bytes": calibrator.stat().st_size}
     content |= {key: header.get(key) for key in ("format_version", "coolhead_version")}

@@ -33,15 +33,13 @@ def build_method(name: str, n_clusters: int, random_state: int) -> Any:
 
 def check_method(name: str) -> str:
     """Refuse an unknown name as a mistake of usage."""
-    from coolhead.experiment.mistakes import closest
     from coolhead.plugins import is_plugin
+    from coolhead.suggest import suggest
 
     known = method_names()
     if name not in known and not is_plugin(name):
-        raise typer.BadParameter(
-            f"{name!r} is no method{closest(name, known)}; known: {', '.join(known)}",
-            param_hint="--method",
-        )
+        hint = suggest(name, known)
+        raise typer.BadParameter(f"{name!r} is no method{hint}", param_hint="--method")
     return name
 
 

@@ -16,6 +16,11 @@ def report(
     as_json: JsonOption = False,
 ) -> None:
     """Write one HTML page that shows whether to trust the confidence."""
+    from coolhead.files import check_input, check_output
+
+    check_input(run, "the folder of a run")
+    written = [path for path in run.rglob("*") if path.suffix != ".html"]
+    check_output(run / "report.html" if out is None else out, inputs=written)
     from coolhead.cli.terminal import print_json
     from coolhead.report import write_report
 

@@ -22,6 +22,11 @@ def results(
     ] = None,
 ) -> None:
     """Run sentiment, digits and PACS with several seeds and write what came out."""
+    from coolhead.files import check_input, check_output
+
+    inputs = [] if pacs is None else [check_input(pacs)]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    check_output(out, inputs=inputs)
     from coolhead.experiment.summary import write_results
 
     failed = write_results(pacs, out, n_seeds=seeds, folder=folder, jobs=jobs)

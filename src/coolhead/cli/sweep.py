@@ -47,6 +47,11 @@ def sweep(
     ] = None,
 ) -> None:
     """Train the classifiers, evaluate every split, write results and tables."""
+    from coolhead.files import check_input, check_output_folder
+
+    check_output_folder(folder)
+    if data is not None:
+        check_input(data)
     from coolhead.experiment.demo import run_and_show
     from coolhead.experiment.protocol import load_protocol
 
@@ -67,6 +72,11 @@ def tables(
     ] = None,
 ) -> None:
     """Print every table of a run, the paper's numbers beside ours where they exist."""
+    from coolhead.files import check_input, check_output_folder
+
+    check_input(run, "the folder of a run")
+    if out is not None:
+        check_output_folder(out)
     from coolhead.experiment.tables import all_tables, render_table, write_tables
 
     if out is not None:

@@ -38,6 +38,12 @@ def train(
     ] = False,
 ) -> None:
     """Train on the Large rows of the sources; write outputs for every row."""
+    from coolhead.files import check_input, check_output
+
+    inputs = [path for path in (data, weights) if path is not None]
+    for path in inputs:
+        check_input(path)
+    check_output(out, inputs=inputs, endings=(".safetensors",))
     given = {
         "epochs": epochs,
         "batch_size": batch_size,

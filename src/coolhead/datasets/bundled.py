@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from coolhead.archive import DomainArchive, load_archive
-from coolhead.archive.strings import suggest
+from coolhead.suggest import suggest
 
 FOLDER = Path(__file__).parent / "data"
 CHECKSUMS = {

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from PIL import Image
 
-from coolhead.archive.strings import suggest
+from coolhead.suggest import suggest
 
 IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff"}
 

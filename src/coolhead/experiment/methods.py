@@ -37,8 +37,8 @@ from coolhead.calibrators.clustered import (
 from coolhead.calibrators.ensemble import TemperatureEnsemble
 from coolhead.calibrators.shift_aware import ShiftAwareTemperature
 from coolhead.calibrators.temperature import TemperatureScaling
-from coolhead.experiment.mistakes import closest
 from coolhead.plugins import is_plugin, load_plugin
+from coolhead.suggest import suggest
 
 Role = Literal["source", "calibration", "target"]
 
@@ -98,7 +98,7 @@ def find_method(name: str) -> Method:
             sees_training_data="reference" in takes,
         )
     if name not in METHODS:
-        raise ValueError(f"unknown method {name!r}{closest(name, METHODS)}")
+        raise ValueError(f"unknown method {name!r}{suggest(name, METHODS)}")
     return METHODS[name]
 
 

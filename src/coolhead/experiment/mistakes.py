@@ -1,16 +1,10 @@
 """Turn validation errors into sentences that name the key that was meant."""
 
-from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-
-def closest(word: str, options: Iterable[str]) -> str:
-    """``"; did you mean 'x'?"`` for the nearest option, or an empty string."""
-    matches = get_close_matches(word, list(options), n=1, cutoff=0.6)
-    return f"; did you mean {matches[0]!r}?" if matches else ""
+from coolhead.suggest import suggest
 
 
 def explain_mistakes(error: ValidationError, model: type[BaseModel], place: str) -> str:
@@ -24,7 +18,7 @@ def _sentence(mistake: Any, model: type[BaseModel]) -> str:
     where = ".".join(parts)
     if mistake["type"] == "extra_forbidden":
         allowed = sorted(_keys_beside(model, parts))
-        return f"unknown key {where!r}{closest(parts[-1], allowed)}"
+        return f"unknown key {where!r}{suggest(parts[-1], allowed)}"
     if mistake["type"] == "missing":
         return f"missing key {where!r}"
     message = mistake["msg"].removeprefix("Value error, ")

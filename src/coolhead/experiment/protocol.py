@@ -19,8 +19,9 @@ from pydantic import (
     model_validator,
 )
 
-from coolhead.experiment.mistakes import closest, explain_mistakes
+from coolhead.experiment.mistakes import explain_mistakes
 from coolhead.heads.settings import KINDS, head_settings
+from coolhead.suggest import suggest
 
 Positive = Annotated[int, Field(gt=0)]
 
@@ -139,12 +140,12 @@ class Classifier(BaseModel):
     @model_validator(mode="after")
     def _known_settings(self) -> "Classifier":
         if self.kind not in KINDS:
-            hint = closest(self.kind, KINDS)
+            hint = suggest(self.kind, KINDS)
             raise ValueError(f"unknown kind {self.kind!r}{hint}")
         known = [field.name for field in fields(KINDS[self.kind])]
         for key in self.settings:
             if key not in known:
-                raise ValueError(f"unknown key {key!r}{closest(key, known)}")
+                raise ValueError(f"unknown key {key!r}{suggest(key, known)}")
         head_settings(self.kind, **self.settings)
         return self
 
@@ -247,9 +248,7 @@ def _read(name_or_path: str | Path) -> tuple[str, str]:
     if str(name_or_path) in protocol_names():
         resource = files("coolhead.experiment") / "protocols" / f"{name_or_path}.toml"
         return resource.read_text(encoding="utf-8"), f"protocol {name_or_path}"
-    hint = closest(str(name_or_path), protocol_names())
-    known = ", ".join(protocol_names())
+    hint = suggest(str(name_or_path), protocol_names())
     raise ValueError(
-        f"no protocol file or bundled protocol {str(name_or_path)!r}{hint} "
-        f"(bundled: {known})"
+        f"no protocol file or bundled protocol {str(name_or_path)!r}{hint}"
     )

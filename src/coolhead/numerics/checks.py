@@ -49,8 +49,11 @@ def check_logits(logits: Any, name: str = "logits") -> np.ndarray:
     return array
 
 
-def check_finite(array: np.ndarray, name: str) -> None:
-    """Refuse NaN and infinity, naming the first rows that hold them."""
+def check_finite(array: np.ndarray, name: str, first_row: int = 0) -> None:
+    """Refuse NaN and infinity, naming the first rows that hold them.
+
+    first_row : number of the first row, where `array` is a piece of something longer.
+    """
     if array.dtype.kind in "iub":
         return
     for block in row_blocks(len(array), array.shape[1] if array.ndim > 1 else 1):
@@ -58,15 +61,18 @@ def check_finite(array: np.ndarray, name: str) -> None:
         finite = np.isfinite(part)
         if not finite.all():
             bad = np.flatnonzero(~finite.reshape(len(part), -1).all(axis=1))
-            raise ValueError(not_finite_message(array, bad + block.start, name))
+            rows = bad + block.start
+            raise ValueError(not_finite_message(array, rows, name, first_row))
 
 
-def not_finite_message(array: np.ndarray, rows: np.ndarray, name: str) -> str:
+def not_finite_message(
+    array: np.ndarray, rows: np.ndarray, name: str, first_row: int = 0
+) -> str:
     values = np.asarray(array[rows[0]]).ravel()
     found = values[~np.isfinite(values)][0]
     kind = "NaN" if np.isnan(found) else "infinity"
     more = " and more" if len(rows) > 5 else ""
-    listed = ", ".join(str(int(row)) for row in rows[:5])
+    listed = ", ".join(str(int(row) + first_row) for row in rows[:5])
     return f"{name} contains {kind} in row {listed}{more}; every value must be finite"
 
 
@@ -216,7 +222,9 @@ def _is_missing(value: Any) -> bool:
     )
 
 
-def check_probabilities(probabilities: Any, name: str = "probabilities") -> np.ndarray:
+def check_probabilities(
+    probabilities: Any, name: str = "probabilities", first_row: int = 0
+) -> np.ndarray:
     """A finite (n, k) array of rows in [0, 1] that sum to one."""
     array = _real_array(probabilities, name)
     if array.ndim != 2 or 0 in array.shape or array.shape[1] < 2:
@@ -232,8 +240,9 @@ def check_probabilities(probabilities: Any, name: str = "probabilities") -> np.n
             )
         if wrong.any():
             row = int(np.argmax(wrong))
+            number = row + block.start + first_row
             raise ValueError(
-                f"{name} row {row + block.start} is no probability vector (smallest "
+                f"{name} row {number} is no probability vector (smallest "
                 f"{part[row].min():.4g}, sum {part[row].sum():.6g}); wanted values in "
                 "[0, 1] that sum to 1"
             )

@@ -12,6 +12,7 @@ import torch
 from coolhead.archive import DomainArchive, load_archive
 from coolhead.datasets.folders import list_images
 from coolhead.datasets.images import ImageTable, Problem, refuse_problems
+from coolhead.files import check_output
 from coolhead.torch.calibrated.reading import feature_reader, frozen
 from coolhead.torch.images.backbones import Backbone, load_backbone, weights_checksum
 from coolhead.torch.images.batches import ImageBatch, plan_batches, read_batches
@@ -67,22 +68,25 @@ def extract(
             f"found {dtype!r}, {batch_size}, {workers}"
         )
         raise ValueError(msg)
+    check_output(out)
     if not isinstance(images, ImageTable):
         images = list_images(images, skip_bad=skip_bad)
     network = _as_backbone(backbone, transform, feature_layer)
     plan = _plan(images, network, logits, dtype, batch_size, device)
-    shards = ShardFolder(f"{out}.parts", plan)
     batches = plan_batches(len(images), batch_size, SHARD_ROWS)
-    missing = [batch for batch in batches if not shards.path(batch.shard).exists()]
     paths = [images.root / path for path in images.paths]
-    with progress_bar(len(images), progress) as advance:
+    with (
+        ShardFolder(f"{out}.parts", plan) as shards,
+        progress_bar(len(images), progress) as advance,
+    ):
+        missing = [batch for batch in batches if not shards.path(batch.shard).exists()]
         advance(len(images) - sum(batch.size for batch in missing))
         found = read_batches(paths, missing, network.transform, workers)
         for shard, outputs, problems in _shards(found, network, plan, device, advance):
             shards.write(shard, outputs, problems)
-    archive = _collect(shards, batches[-1].shard + 1, images, skip_bad)
-    archive.save(out)
-    shards.remove()
+        archive = _collect(shards, batches[-1].shard + 1, images, skip_bad)
+        archive.save(out)
+        shards.remove()
     return load_archive(out)
 
 

@@ -1,21 +1,29 @@
 """Finished rows on disk, so that a killed run goes on where it stopped."""
 
 import json
-import shutil
+import re
+import warnings
+from contextlib import ExitStack
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from coolhead.files import atomic_path
+from coolhead.files import atomic_path, only_one
+
+MARK, LOCK = "coolhead-extraction.json", "coolhead-extraction.lock"
+# The mark is the first thing written; what a kill leaves of that is no shard.
+BEGUN = re.compile(rf"\.{MARK}\..*|{LOCK}")
+OWN = re.compile(rf"\.?[0-9]{{6}}\..*safetensors|\.?{MARK}.*|{LOCK}")
 
 
 class ShardFolder:
     """A folder of numbered shards that belong to one plan.
 
     The plan says everything that decides the content of a shard. A folder begun
-    under another plan is refused: mixing the two would give a wrong archive.
+    under another plan is refused: mixing the two would give a wrong archive. So is a
+    folder without our mark, which is somebody else's, and one in use.
     """
 
     def __init__(self, folder: str | PathLike, plan: dict[str, Any]):
@@ -23,17 +31,37 @@ class ShardFolder:
         if not self.folder.parent.is_dir():
             msg = f"folder {self.folder.parent} does not exist: nowhere to write to"
             raise FileNotFoundError(msg)
-        self.folder.mkdir(exist_ok=True)
         self.plan = json.loads(json.dumps(plan))
-        self._begin()
+        self._held = ExitStack()
+
+    def __enter__(self) -> Self:
+        self.folder.mkdir(exist_ok=True)
+        self._refuse_foreign()
+        self._held.enter_context(only_one(self.folder / LOCK))
+        try:
+            self._begin()
+        except BaseException:
+            self._held.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._held.close()
+
+    def _refuse_foreign(self) -> None:
+        names = [path.name for path in self.folder.iterdir()]
+        if MARK not in names and not all(map(BEGUN.fullmatch, names)):
+            msg = (
+                f"{self.folder} is a folder that coolhead did not make; wanted none of "
+                "that name, for the finished rows: move it, or write to another place"
+            )
+            raise FileExistsError(msg)
 
     def _begin(self) -> None:
-        path = self.folder / "plan.json"
+        path = self.folder / MARK
         if path.exists():
             self._compare(json.loads(path.read_text()))
             return
-        for leftover in self.folder.glob("*.safetensors"):
-            leftover.unlink()
         with atomic_path(path) as temporary:
             temporary.write_text(json.dumps(self.plan))
 
@@ -75,4 +103,17 @@ class ShardFolder:
 
     def remove(self) -> None:
         """Delete the folder, once its rows are in the archive."""
-        shutil.rmtree(self.folder)
+        names = {path.name: path for path in self.folder.iterdir()}
+        foreign = [name for name in names if not OWN.fullmatch(name)]
+        for name in names.keys() - {*foreign, MARK, LOCK}:
+            names[name].unlink()
+        if foreign:
+            warnings.warn(
+                f"{self.folder} is kept: it holds {foreign[0]}, which coolhead did not "
+                "write",
+                stacklevel=3,
+            )
+            return
+        (self.folder / MARK).unlink()
+        (self.folder / LOCK).unlink()
+        self.folder.rmdir()

@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 
+from coolhead.archive import Block, stream_blocks
+from coolhead.archive.prediction_file import PredictionFile
+from coolhead.archive.write import ENDINGS, Written, write_blocks
 from coolhead.calibrators.base import PredictionDetails
+from coolhead.files import check_output
 from coolhead.monitor import DriftMonitor
-from coolhead.predictions.blocks import Block, stream_blocks
-from coolhead.predictions.opened import OpenedFile
-from coolhead.predictions.writing import Written, check_output, write_blocks
 
 
 def apply_calibrator(
     calibrator: Any,
-    opened: OpenedFile,
+    opened: PredictionFile,
     out: str | os.PathLike,
     *,
     input: str = "logits",
@@ -39,7 +40,7 @@ def apply_calibrator(
     -------
     Number of rows written.
     """
-    check_output(out)
+    check_output(out, inputs=[opened.path], endings=ENDINGS)
     check_columns(calibrator, opened)
     done = 0
 
@@ -58,7 +59,7 @@ def apply_calibrator(
     return done
 
 
-def check_columns(calibrator: Any, opened: OpenedFile) -> None:
+def check_columns(calibrator: Any, opened: PredictionFile) -> None:
     """Refuse a file that lacks what the calibrator needs, before it is read."""
     if not getattr(calibrator, "uses_features", False):
         return
@@ -68,14 +69,16 @@ def check_columns(calibrator: Any, opened: OpenedFile) -> None:
             f"{opened.path} has no features, which this {type(calibrator).__name__} "
             f"needs (columns found: {', '.join(opened.widths)})"
         )
-    if calibrator.n_features_ is not None and found != calibrator.n_features_:
+    wanted = getattr(calibrator, "n_features_", None)
+    if wanted is not None and found != wanted:
         raise ValueError(
-            f"{opened.path} has {found} features per row; wanted "
-            f"{calibrator.n_features_}, as in fit"
+            f"{opened.path} has {found} features per row; wanted {wanted}, as in fit"
         )
 
 
-def details_of(calibrator: Any, block: Block, opened: OpenedFile) -> PredictionDetails:
+def details_of(
+    calibrator: Any, block: Block, opened: PredictionFile
+) -> PredictionDetails:
     """Details of a block; methods that are no temperature give probabilities only."""
     try:
         if hasattr(calibrator, "details"):
@@ -92,6 +95,7 @@ def _written(details: PredictionDetails, block: Block) -> Written:
         "confidence": details.probabilities.max(axis=1),
         "temperature": details.temperature,
         "covered": details.covered,
+        "id": block.ids,
         "label": block.labels,
         "domain": block.domains,
     }

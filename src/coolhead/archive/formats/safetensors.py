@@ -6,8 +6,9 @@ per row as bytes and offsets, so the same archive always gives the same bytes.
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,14 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from coolhead.archive.formats.arrays import (
+    ArraySource,
+    bytes_after,
+    open_arrays,
+)
+from coolhead.archive.prediction_file import PredictionFile
 from coolhead.archive.strings import PackedStrings, check_packed, pack_strings
 from coolhead.files import atomic_path
-from coolhead.numerics.blocks import ELEMENTS_PER_BLOCK
-from coolhead.numerics.checks import not_finite_message
 
 FORMAT_VERSION = 1
 HEADER_KEY = "coolhead"
@@ -71,40 +76,20 @@ def _arrays(columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
     return arrays
 
 
-@dataclass(frozen=True)
-class StoredArray:
-    """Where an array lies in its file."""
-
-    path: Path
-    dtype: np.dtype
-    shape: tuple[int, ...]
-    offset: int
-
-    def map(self) -> np.ndarray:
-        """The array without reading it; the system loads the pages that are used."""
-        if 0 in self.shape:
-            return np.empty(self.shape, self.dtype)
-        return np.memmap(self.path, self.dtype, "r", self.offset, self.shape)
-
-    def check_finite(self, name: str) -> None:
-        """Read once in small blocks, so memory stays flat, not file-sized."""
-        if self.dtype.kind != "f":
-            return
-        width = int(np.prod(self.shape[1:]))
-        step = max(1, ELEMENTS_PER_BLOCK // width)
-        with open(self.path, "rb") as handle:
-            handle.seek(self.offset)
-            for start in range(0, self.shape[0], step):
-                count = min(step, self.shape[0] - start) * width
-                finite = np.isfinite(np.fromfile(handle, self.dtype, count))
-                if not finite.all():
-                    bad = ~finite.reshape(-1, width).all(axis=1)
-                    rows = np.flatnonzero(bad) + start
-                    raise ValueError(not_finite_message(self.map(), rows, name))
+def open_safetensors(path: Path) -> PredictionFile:
+    """The arrays of an archive, mapped into memory when all rows are wanted."""
+    header = _read_header(path)
+    sources = _sources(path)
+    for name in ("groups", "ids"):
+        if f"{name}.utf8" in sources and f"{name}.offsets" in sources:
+            parts = sources[f"{name}.utf8"], sources[f"{name}.offsets"]
+            sources[name] = _texts(name, *parts)
+    names = {key: header.get(key) for key in ("domain_names", "class_names")}
+    return open_arrays(path, sources, metadata=header.get("metadata"), **names)
 
 
-def read_layout(path: Path) -> tuple[dict[str, Any], dict[str, StoredArray]]:
-    """The JSON header of an archive and the places of its arrays."""
+def _read_header(path: Path) -> dict[str, Any]:
+    """Names, metadata and the version of the format."""
     try:
         with safe_open(path, framework="np") as handle:
             metadata = handle.metadata() or {}
@@ -123,15 +108,16 @@ def read_layout(path: Path) -> tuple[dict[str, Any], dict[str, StoredArray]]:
             f"{path} has archive format {version}; this coolhead reads "
             f"{FORMAT_VERSION}: a newer coolhead may read it"
         )
-    return header, _places(path)
+    return header
 
 
-def _places(path: Path) -> dict[str, StoredArray]:
+def _sources(path: Path) -> dict[str, ArraySource]:
+    """Where every array lies in its file."""
     with open(path, "rb") as handle:
         length = int.from_bytes(handle.read(8), "little")
         entries = json.loads(handle.read(length))
     entries.pop("__metadata__", None)
-    places = {}
+    sources = {}
     for name, entry in entries.items():
         if entry["dtype"] not in DTYPES:
             known = ", ".join(DTYPES)
@@ -140,18 +126,53 @@ def _places(path: Path) -> dict[str, StoredArray]:
             )
         # The format is little-endian on every machine.
         dtype = np.dtype(DTYPES[entry["dtype"]]).newbyteorder("<")
-        offset = 8 + length + entry["data_offsets"][0]
-        places[name] = StoredArray(path, dtype, tuple(entry["shape"]), offset)
-    return places
+        offset, shape = 8 + length + entry["data_offsets"][0], tuple(entry["shape"])
+        start = partial(bytes_after, path, offset)
+        whole = partial(_map, path, dtype, offset, shape)
+        sources[name] = ArraySource(dtype, shape, False, start, whole)
+    return sources
 
 
-def map_tags(
-    places: Mapping[str, StoredArray], name: str
-) -> np.ndarray | PackedStrings | None:
-    """Integers or strings per row, or None where the file has none."""
-    if name in places:
-        return places[name].map()
-    if f"{name}.utf8" not in places or f"{name}.offsets" not in places:
-        return None
-    data, offsets = places[f"{name}.utf8"].map(), places[f"{name}.offsets"].map()
-    return check_packed(PackedStrings(data, offsets), name)
+def _map(
+    path: Path, dtype: np.dtype, offset: int, shape: tuple[int, ...]
+) -> np.ndarray:
+    """The array without reading it; the system loads the pages that are used."""
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    return np.memmap(path, dtype, "r", offset, shape)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextSource(ArraySource):
+    """Strings, one per row, as `PackedStrings` puts them into two arrays."""
+
+    name: str
+    data: ArraySource
+    offsets: ArraySource
+
+    @property
+    def bytes_per_row(self) -> int:
+        return 4 * self.data.shape[0] // max(1, self.shape[0])
+
+    def blocks(self, n_rows: int) -> Iterator[np.ndarray]:
+        with self.data.open() as texts, self.offsets.open() as ends:
+            position = int.from_bytes(ends.read(8), "little")
+            for start in range(0, self.shape[0], n_rows):
+                wanted = min(n_rows, self.shape[0] - start)
+                part = np.frombuffer(ends.read(8 * wanted), np.int64)
+                offsets = np.concatenate([[0], part - position])
+                data = np.frombuffer(texts.read(max(0, int(offsets[-1]))), np.uint8)
+                yield check_packed(PackedStrings(data, offsets), self.name).array
+                position = int(part[-1])
+
+    def load(self) -> PackedStrings:
+        packed = PackedStrings(self.data.load(), self.offsets.load())
+        return check_packed(packed, self.name)
+
+
+def _texts(name: str, data: ArraySource, offsets: ArraySource) -> TextSource:
+    if offsets.dtype != np.int64 or len(offsets.shape) != 1 or data.dtype != np.uint8:
+        raise ValueError(f"{name}: the string offsets are damaged")
+    shape = (max(0, offsets.shape[0] - 1),)
+    parts = {"name": name, "data": data, "offsets": offsets}
+    return TextSource(np.dtype("<U1"), shape, False, data.open, data.whole, **parts)

@@ -7,11 +7,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from coolhead.archive.checks import check_values
 from coolhead.archive.columns import check_columns, count_classes
+from coolhead.archive.formats.safetensors import write_archive
 from coolhead.archive.joining import join_columns
-from coolhead.archive.storage import write_archive
-from coolhead.archive.strings import PackedStrings, suggest
-from coolhead.numerics.checks import check_finite
+from coolhead.archive.strings import PackedStrings
+from coolhead.suggest import suggest
 
 ROW_COLUMNS = ("logits", "features", "labels", "domain_codes", "_groups", "_ids")
 
@@ -70,7 +71,7 @@ class DomainArchive:
             metadata=metadata,
         )
         self._fill(**columns)
-        self._check_finite("logits", "features")
+        self._check_values("logits", "features")
 
     @classmethod
     def _from_columns(cls, **columns: Any) -> Self:
@@ -83,11 +84,11 @@ class DomainArchive:
         for name, value in columns.items():
             object.__setattr__(self, name, value)
 
-    def _check_finite(self, *names: str) -> None:
+    def _check_values(self, *names: str) -> None:
         for name in names:
             matrix = getattr(self, name)
             if matrix is not None:
-                check_finite(matrix, name)
+                check_values(matrix, name)
 
     @property
     def domains(self) -> np.ndarray:
@@ -167,7 +168,7 @@ class DomainArchive:
             present["domains"] = self.domain_codes
             present["domain_names"] = self.domain_names
         archive = self._from_columns(**check_columns(**present | changes))
-        archive._check_finite(*{"logits", "features"}.intersection(changes))
+        archive._check_values(*{"logits", "features"}.intersection(changes))
         return archive
 
     @classmethod

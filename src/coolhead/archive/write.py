@@ -10,8 +10,9 @@ import polars as pl
 from polars.exceptions import PolarsError
 from polars.io.plugins import register_io_source
 
-from coolhead.files import atomic_path
+from coolhead.files import atomic_path, check_output
 
+ENDINGS = (".parquet", ".arrow", ".csv", ".npy")
 # Measured: about twenty row groups are in flight while a file is written, and every
 # column of every row group costs 4 kB until it is closed. Row groups are therefore
 # small, and tables of many classes get one column of arrays.
@@ -30,17 +31,6 @@ class Written(NamedTuple):
     columns: dict[str, np.ndarray]
 
 
-def check_output(path: str | os.PathLike) -> Path:
-    """Refuse a name whose ending is of no known kind, before any work is done."""
-    path = Path(path)
-    if path.suffix not in WRITERS:
-        raise ValueError(
-            f"{path} ends in {path.suffix or 'nothing'}; wanted one of "
-            f"{', '.join(WRITERS)}"
-        )
-    return path
-
-
 def write_blocks(
     blocks: Iterable[Written],
     path: str | os.PathLike,
@@ -51,7 +41,8 @@ def write_blocks(
     Tables have the columns `prob_*` (up to 100 classes; beyond that one column
     `probabilities` of arrays) and those of the blocks; .npy has the probabilities.
     """
-    path = check_output(path)
+    path = Path(path)
+    check_output(path, endings=ENDINGS)
     with atomic_path(path) as temporary:
         try:
             WRITERS[path.suffix](blocks, temporary, class_names)

@@ -4,10 +4,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from coolhead.archive import DomainArchive
-from coolhead.predictions import load_predictions, open_predictions, stream_blocks
-from coolhead.predictions.blocks import block_length
-from coolhead.predictions.writing import Written, write_blocks
+from coolhead.archive import (
+    DomainArchive,
+    load_archive,
+    open_predictions,
+    stream_blocks,
+)
+from coolhead.archive.stream import block_length
+from coolhead.archive.write import Written, write_blocks
 
 RNG = np.random.default_rng(0)
 N_ROWS = 103
@@ -133,12 +137,12 @@ def test_blocks_hold_the_rows_in_order(path):
 
 
 def test_the_whole_file_is_an_archive(path):
-    archive = load_predictions(path)
+    archive = load_archive(path)
     assert np.allclose(archive.logits, LOGITS, rtol=1e-6)
     assert np.allclose(archive.features, FEATURES, rtol=1e-6)
     assert np.array_equal(archive.labels, LABELS)
     assert np.array_equal(archive.domains, DOMAINS)
-    part = load_predictions(path, domains=["bär"])
+    part = load_archive(path, domains=["bär"])
     assert np.array_equal(part.labels, LABELS[DOMAINS == "bär"])
 
 
@@ -148,7 +152,7 @@ def test_unlabelled_rows_are_left_out(tmp_path):
     empty = pl.Series([None if v < 0 else int(v) for v in labels], dtype=pl.Int64)
     as_table(label=empty).write_csv(tmp_path / "b.csv")
     for name in ("a.npz", "b.csv"):
-        archive = load_predictions(tmp_path / name)
+        archive = load_archive(tmp_path / name, labelled=True)
         assert np.array_equal(archive.labels, LABELS[1::2])
         assert np.allclose(archive.logits, LOGITS[1::2], rtol=1e-6)
 
@@ -157,7 +161,7 @@ def test_class_names_come_from_the_columns(tmp_path):
     names = {"logit_0": "logit_cat", "logit_1": "logit_dog", "logit_2": "logit_owl"}
     texts = np.array(["cat", "dog", "owl"])[LABELS]
     as_table(label=texts).rename(names).write_csv(tmp_path / "a.csv")
-    archive = load_predictions(tmp_path / "a.csv")
+    archive = load_archive(tmp_path / "a.csv")
     assert archive.class_names == ("cat", "dog", "owl")
     assert np.array_equal(archive.labels, LABELS)
 
@@ -182,7 +186,7 @@ def test_csv_pieces_may_be_cut_anywhere(tmp_path, monkeypatch, ending, last):
     assert [len(block) for block in whole] == [40]
     assert whole[0].domains[2] == "of two\nlines"
     for size in (1, 7, 50, 333):
-        monkeypatch.setattr("coolhead.predictions.frames.BYTES_PER_PIECE", size)
+        monkeypatch.setattr("coolhead.archive.formats.tables.BYTES_PER_PIECE", size)
         parts = list(stream_blocks(open_predictions(path), n_rows=9))
         logits = np.concatenate([part.logits for part in parts])
         assert np.array_equal(logits, whole[0].logits)
@@ -198,8 +202,8 @@ def test_binary_scores_and_probabilities_of_one_class(tmp_path):
     np.savez(tmp_path / "s.npz", logits=scores, labels=np.zeros(50, int))
     p = 1 / (1 + np.exp(-scores))
     np.savez(tmp_path / "p.npz", probs=p, labels=np.zeros(50, int))
-    one = load_predictions(tmp_path / "s.npz").logits
-    two = load_predictions(tmp_path / "p.npz", input="probabilities").logits
+    one = load_archive(tmp_path / "s.npz").logits
+    two = load_archive(tmp_path / "p.npz", input="probabilities").logits
     assert np.allclose(one[:, 1] - one[:, 0], scores)
     assert np.allclose(two[:, 1] - two[:, 0], scores)
 

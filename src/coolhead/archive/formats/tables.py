@@ -1,7 +1,8 @@
 """Tables with named columns: Parquet, Arrow and CSV, in batches.
 
 Columns `logit_*` or `prob_*`, `feature_*`, `label` and `domain`; a Parquet or Arrow
-file may also hold `logits`, `probabilities` or `features` as one column of arrays.
+file may also hold `logits`, `probabilities` or `features` as one column of arrays,
+and any table an `id`.
 """
 
 import re
@@ -14,30 +15,28 @@ import numpy as np
 import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
-from coolhead.predictions.opened import Columns, OpenedFile, refuse_damaged
-from coolhead.predictions.parquet_pages import check_pages
+from coolhead.archive.formats.parquet_pages import check_pages
+from coolhead.archive.prediction_file import Columns, PredictionFile, refuse_damaged
 
 # The parser of Arrow files panics on some forged ones.
 UNREADABLE = (PolarsError, PanicException)
 BYTES_PER_PIECE = 2**24
+SINGLES = {"label": "labels", "domain": "domains", "id": "ids"}
 PREFIXES = {"logits": "logit_", "probabilities": "prob_", "features": "feature_"}
 
 
-def open_frame(path: Path, kind: str) -> OpenedFile:
+def open_table(path: Path, kind: str) -> PredictionFile:
     """A table, whose number of rows a CSV file tells only at its end."""
     try:
         frame, schema = _scan(path, kind)
         n_rows = None if kind == "csv" else frame.select(pl.len()).collect().item()
     except UNREADABLE as error:
         refuse_damaged(path, error)
+    _refuse_repeated(path, schema)
     groups = {name: _members(path, schema, name) for name in PREFIXES}
     groups = {name: members for name, members in groups.items() if members}
     class_names = _class_names(groups)
-    singles = {
-        column: name
-        for name, column in (("label", "labels"), ("domain", "domains"))
-        if name in schema
-    }
+    singles = {column: name for name, column in SINGLES.items() if name in schema}
     if not groups:
         listed = ", ".join(schema.names()[:8]) or "none"
         raise ValueError(
@@ -67,14 +66,25 @@ def open_frame(path: Path, kind: str) -> OpenedFile:
         except UNREADABLE as error:
             refuse_damaged(path, error)
 
-    return OpenedFile(path, n_rows, widths, class_names, blocks, load)
+    return PredictionFile(
+        path,
+        n_rows,
+        widths,
+        blocks,
+        load,
+        class_names=class_names,
+        bytes_per_row=8 * sum(widths.values()),
+    )
 
 
 def _scan(path: Path, kind: str) -> tuple[pl.LazyFrame, pl.Schema]:
     if kind == "parquet":
         frame = pl.scan_parquet(path, glob=False)
         schema = frame.collect_schema()
-        check_pages(path)
+        try:
+            check_pages(path)
+        except ValueError as error:
+            refuse_damaged(path, error)
         return frame, schema
     if kind == "arrow":
         frame = pl.scan_ipc(path, glob=False)
@@ -85,7 +95,7 @@ def _scan(path: Path, kind: str) -> tuple[pl.LazyFrame, pl.Schema]:
         name: pl.Float64 for name in found if name.startswith(tuple(PREFIXES.values()))
     }
     # Types are fixed before reading: a later row must not change them.
-    types |= {"domain": pl.String} if "domain" in found else {}
+    types |= {name: pl.String for name in ("domain", "id") if name in found}
     frame = read(schema_overrides=types)
     return frame, frame.collect_schema()
 
@@ -116,6 +126,15 @@ def _csv_batches(
             table = read(header + kept[:end], separator=_separator(path))
             yield from table.iter_slices(chunk_size)
             kept = kept[end:]
+
+
+def _refuse_repeated(path: Path, schema: pl.Schema) -> None:
+    """polars gives the second of two columns of the same name another name."""
+    for column in schema:
+        name = re.sub("_duplicated_[0-9]+$", "", column)
+        known = name in SINGLES or name.startswith(tuple(PREFIXES.values()))
+        if name != column and name in schema and known:
+            raise ValueError(f"{path} has the column {name} twice; wanted it once")
 
 
 def _members(path: Path, schema: pl.Schema, name: str) -> list[str]:
@@ -164,12 +183,20 @@ def _arrays(
     columns = {name: _matrix(frame, name, ms) for name, ms in groups.items()}
     if "labels" in singles:
         columns["labels"] = _labels(frame[singles["labels"]], names)
-    if "domains" in singles:
-        texts = frame[singles["domains"]].cast(pl.String)
-        if texts.null_count():
-            raise ValueError("the column domain has empty cells; wanted a name per row")
-        columns["domains"] = texts.to_numpy().astype(np.str_)
+    for column in singles.keys() - {"labels"}:
+        columns[column] = _names(frame[singles[column]])
     return columns
+
+
+def _names(series: pl.Series) -> np.ndarray:
+    if series.name == "id":
+        # Integers stay integers; a sample may well have no name.
+        if series.dtype.is_integer() and not series.null_count():
+            return series.to_numpy()
+        series = series.cast(pl.String).fill_null("")
+    if series.null_count():
+        raise ValueError("the column domain has empty cells; wanted a name per row")
+    return series.cast(pl.String).to_numpy().astype(np.str_)
 
 
 def _matrix(frame: pl.DataFrame, name: str, members: list[str]) -> np.ndarray:

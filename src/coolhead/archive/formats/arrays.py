@@ -1,0 +1,227 @@
+"""Arrays inside files, read in order without mapping or holding the whole file.
+
+Mapped pages count as memory of the process, so a stream reads instead of mapping.
+"""
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from coolhead.archive.prediction_file import Columns, PredictionFile, refuse_long_text
+
+SYNONYMS = {
+    "logits": "logits",
+    "probabilities": "probabilities",
+    "probs": "probabilities",
+    "features": "features",
+    "labels": "labels",
+    "label": "labels",
+    "domains": "domains",
+    "domain": "domains",
+    "domain_codes": "domains",
+    "groups": "groups",
+    "ids": "ids",
+    "paths": "ids",
+}
+NAME_LISTS = ("class_names", "domain_names")
+# Kinds of NumPy types and numbers of dimensions.
+KINDS = {
+    "logits": ("fiu", (1, 2)),
+    "probabilities": ("fiu", (1, 2)),
+    "features": ("fiu", (2,)),
+    "labels": ("iub", (1,)),
+    "domains": ("iuUS", (1,)),
+    "groups": ("iuUS", (1,)),
+    "ids": ("iuUS", (1,)),
+}
+TEXT_BYTES_PER_PIECE = 2**22
+MOST_BYTES_BY_COLUMNS = 2**28
+
+
+@dataclass(frozen=True)
+class ArraySource:
+    """One array of a file: its type, its shape and how to get at its bytes.
+
+    scattered : its rows do not follow each other in the file.
+    mapped : `whole` maps the file into memory and reads nothing.
+    """
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    scattered: bool
+    open: Callable[[], AbstractContextManager[IO[bytes]]]
+    whole: Callable[[], np.ndarray]
+    mapped: bool = True
+
+    @property
+    def bytes_per_row(self) -> int:
+        return math.prod(self.shape[1:]) * self.dtype.itemsize
+
+    def blocks(self, n_rows: int) -> Iterator[np.ndarray]:
+        """Arrays of `n_rows` rows after the other."""
+        if self.scattered:
+            self._check_holdable()
+            whole = self.whole()
+            yield from (whole[s : s + n_rows] for s in range(0, len(whole), n_rows))
+            return
+        with self.open() as stream:
+            for start in range(0, self.shape[0], n_rows):
+                shape = (min(n_rows, self.shape[0] - start), *self.shape[1:])
+                wanted = shape[0] * self.bytes_per_row
+                content = stream.read(wanted)
+                if len(content) != wanted:
+                    found = start + len(content) // max(1, self.bytes_per_row)
+                    raise ValueError(f"the file ends in row {found} of {self.shape[0]}")
+                yield np.frombuffer(content, self.dtype).reshape(shape)
+            # A zip file compares its checksum when it is read to the end.
+            stream.read(1)
+
+    def _check_holdable(self) -> None:
+        size = self.shape[0] * self.bytes_per_row
+        if not self.mapped and size > MOST_BYTES_BY_COLUMNS:
+            raise ValueError(
+                f"an array of shape {self.shape} lies column by column (Fortran order) "
+                f"in a zip file and takes {size} bytes, which can only be read as a "
+                "whole; wanted rows: save it with numpy.ascontiguousarray"
+            )
+
+    def load(self) -> np.ndarray:
+        """All rows; text in the width that it needs, not that the file leaves it."""
+        if self.dtype.kind not in "US" or len(self.shape) != 1:
+            return native(self.whole())
+        step = max(1, TEXT_BYTES_PER_PIECE // self.dtype.itemsize)
+        parts = [_narrow(native(part)) for part in self.blocks(step)]
+        return np.concatenate(parts) if parts else np.empty(0, np.str_)
+
+
+@contextmanager
+def bytes_after(path: Path, offset: int) -> Iterator[IO[bytes]]:
+    """The bytes of a file after the first `offset`."""
+    with open(path, "rb") as stream:
+        stream.seek(offset)
+        yield stream
+
+
+def open_arrays(
+    path: Path,
+    sources: dict[str, ArraySource],
+    *,
+    class_names: Any = None,
+    domain_names: Any = None,
+    metadata: dict[str, Any] | None = None,
+) -> PredictionFile:
+    """A file of arrays under the known names; other arrays are left alone."""
+    known: dict[str, ArraySource] = {}
+    for name, source in sources.items():
+        column = SYNONYMS.get(name)
+        if column is None:
+            continue
+        if column in known:
+            raise ValueError(f"{path} holds {column} twice, also as {name}; wanted one")
+        known[column] = _checked(path, column, source)
+    listed = _name_list(class_names, "class_names")
+    names = _name_list(domain_names, "domain_names")
+    table = None if names is None else np.array(names, np.str_)
+
+    def blocks(step: int) -> Iterator[Columns]:
+        parts = [source.blocks(step) for source in known.values()]
+        for arrays in zip(*parts, strict=True):
+            columns = zip(known, map(native, arrays), strict=True)
+            yield _named(dict(columns), table)
+
+    return PredictionFile(
+        path,
+        _common_length(path, known),
+        _widths(known),
+        blocks,
+        lambda: {name: source.load() for name, source in known.items()},
+        class_names=listed,
+        domain_names=names,
+        metadata=metadata or {},
+        mapped=all(source.mapped for source in known.values()),
+        bytes_per_row=max(1, sum(s.bytes_per_row for s in known.values())),
+    )
+
+
+def _checked(path: Path, name: str, source: ArraySource) -> ArraySource:
+    kinds, dimensions = KINDS[name]
+    if source.dtype.kind not in kinds or len(source.shape) not in dimensions:
+        wanted = " or ".join("(n,)" if d == 1 else "(n, k)" for d in dimensions)
+        raise ValueError(
+            f"{path}: {name} has type {source.dtype} and shape {source.shape}; wanted "
+            f"{'names or integers' if 'U' in kinds else 'numbers'} of shape {wanted}"
+        )
+    refuse_long_text(source.dtype, name)
+    return source
+
+
+def _name_list(names: Any, argument: str) -> tuple[str, ...] | None:
+    if names is None:
+        return None
+    array = native(np.asarray(names))
+    if array.ndim != 1:
+        raise ValueError(f"{argument} has shape {array.shape}; wanted a list of names")
+    return tuple(str(name) for name in array.tolist())
+
+
+def _widths(known: dict[str, ArraySource]) -> dict[str, int]:
+    widths = {name: s.shape[1] if len(s.shape) == 2 else 1 for name, s in known.items()}
+    for scores in ("logits", "probabilities"):
+        if scores in known and len(known[scores].shape) == 1:
+            widths[scores] = 2
+    return widths
+
+
+def _common_length(path: Path, known: dict[str, ArraySource]) -> int:
+    lengths = {name: source.shape[0] for name, source in known.items()}
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{name} {n}" for name, n in lengths.items())
+        raise ValueError(f"{path}: rows differ ({listed}); wanted the same number")
+    return next(iter(lengths.values()), 0)
+
+
+def _named(columns: Columns, domain_names: np.ndarray | None) -> Columns:
+    """Names in place of domain codes."""
+    codes = columns.get("domains")
+    if codes is None or domain_names is None or codes.dtype.kind not in "iu":
+        return columns
+    if codes.size and (codes.min() < 0 or codes.max() >= len(domain_names)):
+        raise ValueError(
+            f"domains holds a code outside 0..{len(domain_names) - 1}; there are "
+            f"{len(domain_names)} domain_names"
+        )
+    return columns | {"domains": domain_names[codes]}
+
+
+def native(array: np.ndarray) -> np.ndarray:
+    """In types that this machine calculates with."""
+    if array.dtype.kind == "S":
+        return np.char.decode(array, "utf-8")
+    if array.dtype.kind == "U":
+        return _checked_text(array)
+    if array.dtype.kind == "b":
+        return array.astype(np.int8)
+    if array.dtype.isnative and array.dtype.itemsize <= 8:
+        return array
+    wanted = np.float64 if array.dtype.kind == "f" else np.int64
+    return array.astype(wanted if array.dtype.itemsize >= 8 else array.dtype.type)
+
+
+def _checked_text(array: np.ndarray) -> np.ndarray:
+    """Refuse numbers that are no characters: Python would fail at their first use."""
+    native = np.ascontiguousarray(array, array.dtype.newbyteorder("="))
+    codes = native.view(np.uint32)
+    if codes.size and codes.max() > sys.maxunicode:
+        raise ValueError("it holds bytes in place of a name that are no text")
+    return native.reshape(array.shape)
+
+
+def _narrow(texts: np.ndarray) -> np.ndarray:
+    longest = max(1, int(np.strings.str_len(texts).max(initial=0)))
+    return texts.astype(f"<U{longest}")

@@ -1,0 +1,103 @@
+"""A whole file of any kind as an archive."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from coolhead.archive.archive import DomainArchive
+from coolhead.archive.checks import check_values
+from coolhead.archive.columns import check_columns
+from coolhead.archive.open import open_predictions
+from coolhead.archive.prediction_file import Columns, PredictionFile, naming
+from coolhead.archive.stream import checked_scores, score_column
+
+BYTES_PER_LOOK = 2**20
+
+
+def load_archive(
+    path: str | os.PathLike,
+    *,
+    input: str | None = None,
+    labelled: bool = False,
+    domains: Sequence[str] | None = None,
+    check: bool = True,
+) -> DomainArchive:
+    """Read a file of any kind; what can be mapped into memory is not read into it.
+
+    Parameters
+    ----------
+    path : a file written by `DomainArchive.save`; an .npz file or a folder of .npy
+        files with the arrays `logits`, `features`, `labels`, `domains` (names, or
+        codes into `domain_names`), `groups`, `ids`, `class_names`; a Parquet, Arrow or
+        CSV table with the columns `logit_*`, `feature_*`, `label`, `domain`, `group`,
+        `id`. Pickled objects are refused.
+    input : "logits", or "probabilities" where there are no logits; then one of them
+        must be there. By default a file may hold features alone.
+    labelled : leave out the rows without a label (-1, or an empty cell) and refuse a
+        file that has no others.
+    domains : names of the domains wanted; all by default.
+    check : read logits and features once, in small blocks, to refuse NaN and infinity.
+        Without it a mapped file opens at once, whatever its size.
+    """
+    file = open_predictions(path)
+    name = _score_column(file, input)
+    with naming(file.path):
+        columns = file.load()
+        if labelled:
+            columns = _labelled_rows(file, columns)
+        if name is not None and input == "probabilities":
+            columns["logits"] = checked_scores(columns, name, input)
+        archive = DomainArchive._from_columns(**_checked(file, columns))
+        if labelled or domains is not None:
+            archive = archive.select(*(domains or _not_empty(archive)))
+        if check and file.mapped and len(archive) == file.n_rows:
+            _check_by_reading(file)
+        elif check:
+            archive._check_values("logits", "features")
+    return archive
+
+
+def _score_column(file: PredictionFile, input: str | None) -> str | None:
+    """None where a file of features alone will do."""
+    alone = "features" in file.widths and "probabilities" not in file.widths
+    if input is None and alone:
+        return None
+    return score_column(file, input or "logits")
+
+
+def _labelled_rows(file: PredictionFile, columns: Columns) -> Columns:
+    """Rows with a label; untouched where that is all of them."""
+    if "labels" not in columns:
+        raise ValueError(
+            f"{file.path} has no labels (columns found: {', '.join(file.widths)}); "
+            "wanted an array labels, or a column label"
+        )
+    keep = columns["labels"] != -1
+    if not keep.any():
+        raise ValueError("no row has a label; wanted labelled rows")
+    if keep.all():
+        return columns
+    return {name: array[keep] for name, array in columns.items()}
+
+
+def _checked(file: PredictionFile, columns: Columns) -> dict[str, Any]:
+    columns = {name: c for name, c in columns.items() if name != "probabilities"}
+    return check_columns(
+        **columns,
+        class_names=file.class_names,
+        domain_names=file.domain_names,
+        metadata=file.metadata,
+    )
+
+
+def _not_empty(archive: DomainArchive) -> list[str]:
+    return [name for name, n_rows in archive.domain_sizes().items() if n_rows]
+
+
+def _check_by_reading(file: PredictionFile) -> None:
+    """Block by block from the file, so that its pages do not fill the memory."""
+    start = 0
+    for columns in file.blocks(max(1, BYTES_PER_LOOK // file.bytes_per_row)):
+        for name in columns.keys() & {"logits", "features"}:
+            check_values(columns[name], name, start)
+        start += len(next(iter(columns.values())))

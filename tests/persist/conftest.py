@@ -1,0 +1,1 @@
+from command_line import npz, predictions, run  # noqa: F401
