@@ -1,0 +1,158 @@
+"""The map of the feature space: calibration clusters, their T, and the target."""
+
+from dataclasses import dataclass
+from math import log
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from coolhead.figures.style import INK, WARMTH, canvas
+from coolhead.figures.tables import read_frame
+
+ROLES = ("calibration", "target", "centre")
+# Room of one label, as shares of the width and height of the map.
+LABEL_WIDTH, LABEL_HEIGHT = 0.086, 0.064
+
+
+@dataclass(frozen=True)
+class Plane:
+    """The map in a square of side one, from left to right and from bottom to top.
+
+    Attributes
+    ----------
+    clusters : (colour, (n, 2) points) of each cluster of the calibration rows
+    target : (m, 2) points
+    centres : (x, y, text) of the temperatures, none over another
+    low, high : the lowest and the highest temperature
+    """
+
+    clusters: list[tuple[str, np.ndarray]]
+    target: np.ndarray
+    centres: list[tuple[float, float, str]]
+    low: float
+    high: float
+
+
+def feature_map(points: Any, ax: Any = None, *, split: str | None = None) -> Any:
+    """Calibration points coloured by their cluster's temperature, target over them.
+
+    Parameters
+    ----------
+    points : the table ``map``
+    split : the split to draw, where the table holds several; of several seeds and
+        classifiers the first is drawn
+    """
+    plane = feature_plane(_one_map(read_frame(points, "map"), split))
+    centred = {"ha": "center", "va": "center", "weight": "bold"}
+    with canvas(ax, (4.6, 3.6)) as ax:
+        from matplotlib.patheffects import withStroke
+
+        for colour, own in plane.clusters:
+            ax.scatter(*own.T, color=colour, s=5, alpha=0.7)
+        ax.scatter(*plane.target.T, s=9, marker="+", color=INK, lw=0.5, alpha=0.7)
+        for x, y, text in plane.centres:
+            halo = [withStroke(linewidth=2.5, foreground="white")]
+            ax.text(x, y, text, path_effects=halo, **centred)
+        _add_scale(ax, plane)
+        ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xticks=[], yticks=[])
+        ax.set_title("● calibration, + target")
+    return ax
+
+
+def feature_plane(points: pl.DataFrame) -> Plane:
+    """Where everything lies on the map of one split.
+
+    The frame holds the middle 99 per cent; a point farther out stands on its edge.
+    """
+    places = points.select("x", "y").to_numpy()
+    low, high = np.quantile(places, [0.005, 0.995], axis=0)
+    scaled = np.clip((places - low) / np.maximum(high - low, 1e-12), 0, 1)
+    role, cluster, warm = (
+        points[name].to_numpy() for name in ("role", "cluster", "temperature")
+    )
+    known, new, centre = (role == name for name in ROLES)
+    limits = float(warm.min()), float(warm.max())
+    return Plane(
+        clusters=[
+            (
+                temperature_colour(
+                    warm[own := known & (cluster == number)][0], *limits
+                ),
+                scaled[own],
+            )
+            for number in dict.fromkeys(cluster[known])
+        ],
+        target=scaled[new],
+        centres=_apart(scaled[centre], [temperature_text(t) for t in warm[centre]]),
+        low=limits[0],
+        high=limits[1],
+    )
+
+
+def temperature_colour(value: float, lowest: float, highest: float) -> str:
+    """Colour of a temperature between the lowest and the highest of a figure.
+
+    Equal factors are equal steps: one very hot cluster leaves the others their colours.
+    """
+    room = log(highest / lowest)
+    share = log(value / lowest) / room if room > 0 else 0.5
+    return WARMTH[min(len(WARMTH) - 1, int(share * len(WARMTH)))]
+
+
+def temperature_text(temperature: float) -> str:
+    """A temperature in as few digits as matter."""
+    return f"{temperature:.1f}" if temperature < 10 else f"{temperature:.0f}"
+
+
+def _one_map(frame: pl.DataFrame, split: str | None) -> pl.DataFrame:
+    """The rows of one split, of the first seed and classifier where there are several.
+
+    Each map has a plane of its own: drawn over each other they would mean nothing.
+    """
+    if "split" not in frame.columns:
+        return frame
+    names = list(dict.fromkeys(frame["split"]))
+    if split is None and len(names) == 1:
+        split = names[0]
+    if split not in names:
+        raise ValueError(f"split is {split!r}; the table holds {', '.join(names)}")
+    own = frame.filter(pl.col("split") == split)
+    keys = [name for name in ("classifier", "seed") if name in own.columns]
+    return own.filter(pl.col(name) == own[name][0] for name in keys)
+
+
+def _apart(places: np.ndarray, texts: list[str]) -> list[tuple[float, float, str]]:
+    """Labels from the top down, each moved up or down to the nearest free place."""
+    placed: list[tuple[float, float, str]] = []
+
+    def free(x: float, y: float) -> bool:
+        return 0 <= y <= 1 and all(
+            abs(x - other[0]) >= LABEL_WIDTH or abs(y - other[1]) >= LABEL_HEIGHT
+            for other in placed
+        )
+
+    for number in np.argsort(-places[:, 1], kind="stable"):
+        x, y = map(float, places[number])
+        # A hair more than the height, so that rounding leaves no two in one place.
+        steps = 1.01 * LABEL_HEIGHT / 2 * np.arange(2 * len(texts) + 2)
+        tries = (y + sign * step for step in steps for sign in (-1, 1))
+        y = next((height for height in tries if free(x, height)), y)
+        placed.append((x, y, texts[number]))
+    return placed
+
+
+def _add_scale(ax: Any, plane: Plane) -> None:
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import ListedColormap, LogNorm
+    from matplotlib.ticker import FixedLocator, NullLocator
+
+    if plane.low == plane.high:
+        return
+    ramp = ScalarMappable(LogNorm(plane.low, plane.high), ListedColormap(WARMTH))
+    bar = ax.figure.colorbar(ramp, ax=ax, label="temperature of the cluster")
+    bar.ax.yaxis.set_major_locator(
+        FixedLocator(np.geomspace(plane.low, plane.high, len(WARMTH) + 1))
+    )
+    bar.ax.yaxis.set_minor_locator(NullLocator())
+    bar.ax.yaxis.set_major_formatter(lambda value, _: temperature_text(value))
