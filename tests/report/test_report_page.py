@@ -94,6 +94,28 @@ def test_reliability_diagrams_are_small_and_complete(page):
         assert re.search(r"ECE [\d.]+ %, null level [\d.]+ %, 400 rows", panel)
 
 
+def test_every_picture_says_what_it_shows(page):
+    """A drawing is hidden from screen readers, or is an image with words for them."""
+    drawings = re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL)
+    assert len(drawings) > 40
+    for drawing in drawings:
+        words = re.search(r"<title>(.+?)</title>", drawing)
+        head = drawing[: drawing.index(">")]
+        assert 'aria-hidden="true"' in head or ('role="img"' in head and words)
+    titles = re.findall(r"<title>(.+?)</title>", " ".join(drawings))
+    assert any("% before" in title for title in titles)
+    assert any("medians: Source-only 1.60" in title for title in titles)
+    assert all(picture.get("alt") for picture in tags(page, "img"))
+
+
+def test_numbers_of_a_panel_stand_above_its_bars(page):
+    for panel in re.findall(r'<svg class="panel".*?</svg>', page, flags=re.DOTALL):
+        places = re.findall(r'<text x="[\d-]+" y="(-?\d+)" class="(?:big|end)">', panel)
+        top = re.search(r'viewBox="\S+ (-?\d+) ', panel)
+        assert top and all(int(top[1]) < int(y) < 0 for y in places[:2])
+        assert "null" in panel
+
+
 def test_csv_links_hold_the_tables(made, page):
     links = [a for a in tags(page, "a") if a.get("class") == "csv"]
     names = [a["download"] for a in links]

@@ -45,7 +45,7 @@ def _label_ends(ax: Any, place: float, ends: Sequence[tuple[float, str, str]]) -
     """Names of lines to the right of their ends, none over another."""
     points = ax.get_window_extent().height * 72 / ax.figure.dpi
     low, high = ax.get_ylim()
-    text = {"xytext": (7, 0), "textcoords": "offset points", "va": "center"}
+    text = {"xytext": (9, 0), "textcoords": "offset points", "va": "center"}
     heights = apart(np.array([end[0] for end in ends]), 12 * (high - low) / points)
     for height, (_, name, colour) in zip(heights, ends, strict=True):
         ax.annotate(name, (place, height), color=colour, annotation_clip=False, **text)

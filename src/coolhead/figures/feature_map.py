@@ -118,8 +118,10 @@ def _one_map(frame: pl.DataFrame, split: str | None) -> pl.DataFrame:
     if split not in names:
         raise ValueError(f"split is {split!r}; the table holds {', '.join(names)}")
     own = frame.filter(pl.col("split") == split)
-    keys = [name for name in ("classifier", "seed") if name in own.columns]
-    return own.filter(pl.col(name) == own[name][0] for name in keys)
+    for name in ("classifier", "seed"):
+        if name in own.columns:
+            own = own.filter(pl.col(name) == own[name][0])
+    return own
 
 
 def _apart(places: np.ndarray, texts: list[str]) -> list[tuple[float, float, str]]:

@@ -80,6 +80,8 @@ def reliability(
             ax.bar(*box, fc="none", ec=colour, hatch=hatch, lw=0, **edge)
             ax.bar(*box, fc="none", ec=line, lw=0.8, **edge)
         error = proportion_error(bars.accuracy, bars.count)
+        # An accuracy cannot leave the diagram, nor can its error.
+        error = np.minimum(error, [bars.accuracy, 1 - bars.accuracy])
         middle = bars.left + bars.width / 2
         ax.errorbar(middle, bars.accuracy, error, fmt="none", ecolor=INK, lw=0.8)
         ax.plot([0, 1], [0, 1], "--", color=GREY, lw=0.8)
