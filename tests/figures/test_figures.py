@@ -57,8 +57,8 @@ def tables():
                 "method": METHODS[2],
                 "low": [0.0, 0.5],
                 "high": [0.5, 1.0],
-                "n": [10, 30],
-                "n_correct": [4, 24],
+                "n": [30, 10],
+                "n_correct": [14, 8],
             }
         ),
         "selective": pl.DataFrame(

@@ -131,8 +131,6 @@ def test_public_figures_take_a_run(made, means):
     assert figures.feature_map(made, split="amazon > 写真 $x_{").collections
     title = figures.reliability(made, method="uncalibrated").get_title()
     assert "n = 2,400" in title
-    for ax in map(plt.figure, plt.get_fignums()):
-        ax.canvas.draw()
 
 
 def test_the_page_draws_what_the_public_figures_lay_out(made):
