@@ -16,7 +16,7 @@ from coolhead.figures.feature_map import (
     LABEL_HEIGHT,
     LABEL_WIDTH,
     feature_plane,
-    temperature_colour,
+    temperature_colours,
 )
 from coolhead.figures.heat_map import change_step, change_steps, changes
 from coolhead.figures.reliability import reliability_bars
@@ -256,7 +256,7 @@ def test_bars_of_a_curve_stand_in_their_bins(binning):
     assert bars.error == pytest.approx(found.expected_calibration_error)
     assert (bars.left > found.edges[:-1][filled]).all()
     assert (bars.left + bars.width < found.edges[1:][filled]).all()
-    assert bars.too_sure.any()
+    assert (bars.gap > 0).any()
     title = found.plot().get_title()
     assert f"ECE {100 * found.expected_calibration_error:.1f} %, n = 300" in title
 
@@ -307,9 +307,9 @@ def test_labels_of_a_crowded_map_lie_apart(tables):
 
 
 def test_temperatures_are_coloured_by_factor():
-    colours = [temperature_colour(value, 1, 100) for value in (1, 10, 100)]
-    assert colours == [WARMTH[0], WARMTH[3], WARMTH[5]]
-    assert temperature_colour(2, 2, 2) == WARMTH[3]
+    colours = temperature_colours([1, 10, 100], 1, 100)
+    assert colours.tolist() == [WARMTH[0], WARMTH[3], WARMTH[5]]
+    assert temperature_colours([2, 2], 2, 2).tolist() == [WARMTH[3]] * 2
 
 
 @pytest.mark.parametrize(

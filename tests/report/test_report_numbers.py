@@ -146,7 +146,5 @@ def test_the_page_draws_what_the_public_figures_lay_out(made):
 
 
 def test_not_the_folder_of_a_run(tmp_path):
-    with pytest.raises(
-        ValueError, match=r"holds no results\.parquet; is it the"
-    ):
+    with pytest.raises(ValueError, match=r"holds no results\.parquet; is it the"):
         figures.heat_map(tmp_path)

@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from coolhead.figures.style import AFTER, BASELINE, BEFORE, canvas
+from coolhead.figures.style import AFTER, BASELINE, BEFORE, PAPER, canvas
 from coolhead.figures.tables import of_method, read_frame
 
 
@@ -22,19 +22,10 @@ def confidence_histogram(
     share = 100 / max(int(sums["n"].sum()), 1)
     right, total = (share * sums[name].to_numpy() for name in ("n_correct", "n"))
     low, width = sums["low"].to_numpy(), (sums["high"] - sums["low"]).to_numpy()
-    hatched = {"facecolor": BEFORE, "edgecolor": "white", "linewidth": 0}
+    look = {"fc": BEFORE, "ec": PAPER, "lw": 0, "hatch": "///", "label": "wrong"}
     with canvas(ax, (4.6, 2.4)) as ax:
         ax.bar(low, right, width, align="edge", color=AFTER, label="right")
-        ax.bar(
-            low,
-            total - right,
-            width,
-            right,
-            align="edge",
-            hatch="///",
-            label="wrong",
-            **hatched,
-        )
+        ax.bar(low, total - right, width, right, align="edge", **look)
         ax.set(xlim=(0, 1), xlabel="confidence", ylabel="rows (%)")
         ax.set_title((labels or {}).get(method, method))
         # Room for the legend above the highest bar.

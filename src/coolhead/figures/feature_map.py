@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from coolhead.figures.style import INK, WARMTH, canvas
+from coolhead.figures.style import INK, PAPER, WARMTH, canvas
 from coolhead.figures.tables import read_frame
 
 ROLES = ("calibration", "target", "centre")
@@ -21,13 +21,14 @@ class Plane:
 
     Attributes
     ----------
-    clusters : (colour, (n, 2) points) of each cluster of the calibration rows
+    known, colours : (n, 2) calibration rows and (n,) the colours of their temperatures
     target : (m, 2) points
     centres : (x, y, text) of the temperatures, none over another
     low, high : the lowest and the highest temperature
     """
 
-    clusters: list[tuple[str, np.ndarray]]
+    known: np.ndarray
+    colours: np.ndarray
     target: np.ndarray
     centres: list[tuple[float, float, str]]
     low: float
@@ -43,18 +44,18 @@ def feature_map(points: Any, ax: Any = None, *, split: str | None = None) -> Any
     split : the split to draw, where the table holds several; of several seeds and
         classifiers the first is drawn
     """
-    plane = feature_plane(_one_map(read_frame(points, "map"), split))
-    centred = {"ha": "center", "va": "center", "weight": "bold"}
-    with canvas(ax, (4.6, 3.6)) as ax:
-        from matplotlib.patheffects import withStroke
+    from matplotlib.patheffects import withStroke
 
-        for colour, own in plane.clusters:
-            ax.scatter(*own.T, color=colour, s=5, alpha=0.7)
+    plane = feature_plane(_one_map(read_frame(points, "map"), split))
+    halo = [withStroke(linewidth=2.5, foreground=PAPER)]
+    look = {"ha": "center", "va": "center", "weight": "bold", "path_effects": halo}
+    with canvas(ax, (4.6, 3.6)) as ax:
+        ax.scatter(*plane.known.T, color=plane.colours, s=5, alpha=0.7)
         ax.scatter(*plane.target.T, s=9, marker="+", color=INK, lw=0.5, alpha=0.7)
         for x, y, text in plane.centres:
-            halo = [withStroke(linewidth=2.5, foreground="white")]
-            ax.text(x, y, text, path_effects=halo, **centred)
-        _add_scale(ax, plane)
+            ax.text(x, y, text, **look)
+        if plane.low < plane.high:
+            _add_scale(ax, plane.low, plane.high)
         ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xticks=[], yticks=[])
         ax.set_title("● calibration, + target")
     return ax
@@ -68,36 +69,28 @@ def feature_plane(points: pl.DataFrame) -> Plane:
     places = points.select("x", "y").to_numpy()
     low, high = np.quantile(places, [0.005, 0.995], axis=0)
     scaled = np.clip((places - low) / np.maximum(high - low, 1e-12), 0, 1)
-    role, cluster, warm = (
-        points[name].to_numpy() for name in ("role", "cluster", "temperature")
-    )
+    role, warm = points["role"].to_numpy(), points["temperature"].to_numpy()
     known, new, centre = (role == name for name in ROLES)
     limits = float(warm.min()), float(warm.max())
     return Plane(
-        clusters=[
-            (
-                temperature_colour(
-                    warm[own := known & (cluster == number)][0], *limits
-                ),
-                scaled[own],
-            )
-            for number in dict.fromkeys(cluster[known])
-        ],
-        target=scaled[new],
-        centres=_apart(scaled[centre], [temperature_text(t) for t in warm[centre]]),
-        low=limits[0],
-        high=limits[1],
+        scaled[known],
+        temperature_colours(warm[known], *limits),
+        scaled[new],
+        _apart(scaled[centre], [temperature_text(t) for t in warm[centre]]),
+        *limits,
     )
 
 
-def temperature_colour(value: float, lowest: float, highest: float) -> str:
-    """Colour of a temperature between the lowest and the highest of a figure.
+def temperature_colours(values: Any, lowest: float, highest: float) -> np.ndarray:
+    """Colours of temperatures between the lowest and the highest of a figure.
 
     Equal factors are equal steps: one very hot cluster leaves the others their colours.
     """
-    room = log(highest / lowest)
-    share = log(value / lowest) / room if room > 0 else 0.5
-    return WARMTH[min(len(WARMTH) - 1, int(share * len(WARMTH)))]
+    if lowest == highest:
+        return np.full(len(values), WARMTH[len(WARMTH) // 2])
+    shares = np.log(np.asarray(values) / lowest) / log(highest / lowest)
+    steps = (shares * len(WARMTH)).astype(int)
+    return np.array(WARMTH)[np.minimum(steps, len(WARMTH) - 1)]
 
 
 def temperature_text(temperature: float) -> str:
@@ -144,17 +137,14 @@ def _apart(places: np.ndarray, texts: list[str]) -> list[tuple[float, float, str
     return placed
 
 
-def _add_scale(ax: Any, plane: Plane) -> None:
+def _add_scale(ax: Any, low: float, high: float) -> None:
     from matplotlib.cm import ScalarMappable
     from matplotlib.colors import ListedColormap, LogNorm
-    from matplotlib.ticker import FixedLocator, NullLocator
 
-    if plane.low == plane.high:
-        return
-    ramp = ScalarMappable(LogNorm(plane.low, plane.high), ListedColormap(WARMTH))
-    bar = ax.figure.colorbar(ramp, ax=ax, label="temperature of the cluster")
-    bar.ax.yaxis.set_major_locator(
-        FixedLocator(np.geomspace(plane.low, plane.high, len(WARMTH) + 1))
-    )
-    bar.ax.yaxis.set_minor_locator(NullLocator())
-    bar.ax.yaxis.set_major_formatter(lambda value, _: temperature_text(value))
+    ax.figure.colorbar(
+        ScalarMappable(LogNorm(low, high), ListedColormap(WARMTH)),
+        ax=ax,
+        label="temperature of the cluster",
+        ticks=np.geomspace(low, high, len(WARMTH) + 1),
+        format=lambda value, _: temperature_text(value),
+    ).minorticks_off()

@@ -37,7 +37,7 @@ def heat_map(
             ground, ink = CHANGES.get(step, (PAPER, GREY))
             corner = column - 0.48, row - 0.46
             ax.add_patch(Rectangle(corner, 0.96, 0.92, color=ground, lw=0))
-            text = cell_text(values[row, column], step)
+            text = cell_text(float(values[row, column]), step)
             bold = {"weight": "bold"} if step.startswith("w") else {}
             middle = {"ha": "center", "va": "center", "fontsize": 7}
             ax.text(column, row, text, color=ink, **middle, **bold)

@@ -33,9 +33,9 @@ class Bars:
     count: np.ndarray
 
     @property
-    def too_sure(self) -> np.ndarray:
-        """Where confidence lies above accuracy, (m,)."""
-        return self.confidence > self.accuracy
+    def gap(self) -> np.ndarray:
+        """Confidence minus accuracy, (m,): positive where too sure."""
+        return self.confidence - self.accuracy
 
     @property
     def share(self) -> np.ndarray:
@@ -45,8 +45,7 @@ class Bars:
     @property
     def error(self) -> float:
         """Expected calibration error over these bins."""
-        gaps = np.abs(self.confidence - self.accuracy)
-        return float(gaps @ self.count / max(self.count.sum(), 1))
+        return float(np.abs(self.gap) @ self.count / max(self.count.sum(), 1))
 
 
 def reliability(
@@ -65,15 +64,14 @@ def reliability(
     **bar : passed to `Axes.bar`, e.g. label="ensemble"
     """
     bars = reliability_bars(bins, method)
-    low, gap = (f(bars.accuracy, bars.confidence) for f in (np.minimum, _distance))
-    over, under = bars.too_sure, ~bars.too_sure
+    low, gap = np.minimum(bars.accuracy, bars.confidence), np.abs(bars.gap)
     with canvas(ax, (3.0, 3.4)) as ax:
         edge = {"align": "edge"}
         place = bars.left, bars.accuracy, bars.width
         ax.bar(*place, **(edge | {"color": AFTER} | bar))
         for chosen, colour, line, hatch in (
-            (over, BEFORE, BEFORE, "////"),
-            (under, PAPER, INK, r"\\\\"),
+            (bars.gap > 0, BEFORE, BEFORE, "////"),
+            (bars.gap <= 0, PAPER, INK, r"\\\\"),
         ):
             box = bars.left[chosen], gap[chosen], bars.width[chosen], low[chosen]
             # Twice: the hatch takes the colour of the edge.
@@ -126,7 +124,3 @@ def _sums(frame: pl.DataFrame, method: str | None) -> pl.DataFrame:
         raise ValueError(f"method is None; wanted one of those in the table: {names}")
     columns = pl.col("n", "sum_confidence", "sum_correct")
     return frame.group_by("bin").agg(columns.sum()).sort("bin")
-
-
-def _distance(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    return np.abs(first - second)

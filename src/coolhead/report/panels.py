@@ -11,6 +11,7 @@ import polars as pl
 
 from coolhead.figures.feature_map import feature_plane, temperature_text
 from coolhead.figures.reliability import reliability_bars
+from coolhead.figures.style import WARMTH
 
 SIDE = 100
 STRIP = 14
@@ -24,7 +25,7 @@ def reliability_panel(bins: pl.DataFrame) -> dict[str, Any]:
     left, width = _short(SIDE * bars.left), _short(SIDE * bars.width)
     top, mean = (_short(SIDE * (1 - v)) for v in (bars.accuracy, bars.confidence))
     heights = _short(np.maximum(STRIP * bars.share, 0.4))
-    gaps = list(zip(left, top, mean, bars.too_sure, strict=True))
+    gaps = list(zip(left, top, mean, bars.gap > 0, strict=True))
     return {
         "width": width[0] if width else "0",
         "bars": list(zip(left, top, strict=True)),
@@ -36,11 +37,13 @@ def reliability_panel(bins: pl.DataFrame) -> dict[str, Any]:
 
 
 def feature_map(points: pl.DataFrame) -> dict[str, Any]:
-    """One path of points per cluster, crosses of the target, centres with their T."""
+    """One path of points per colour, crosses of the target, centres with their T."""
     plane = feature_plane(points)
     return {
-        "clusters": [
-            {"colour": colour, "points": _place(own)} for colour, own in plane.clusters
+        "known": [
+            {"colour": colour, "points": _place(plane.known[plane.colours == colour])}
+            for colour in WARMTH
+            if colour in plane.colours
         ],
         "target": _place(plane.target),
         "centres": [
@@ -54,12 +57,8 @@ def feature_map(points: pl.DataFrame) -> dict[str, Any]:
 def _place(points: np.ndarray) -> list[tuple[int, int]]:
     """From a square of side one to the drawing, where up is down."""
     shares = points * [1, -1] + [0, 1]
-    return [
-        (x, y)
-        for x, y in np.rint(MARGIN + shares * (np.array(MAP_SIZE) - 2 * MARGIN))
-        .astype(int)
-        .tolist()
-    ]
+    places = np.rint(MARGIN + shares * (np.array(MAP_SIZE) - 2 * MARGIN))
+    return [(int(x), int(y)) for x, y in places]
 
 
 def _short(values: np.ndarray) -> list[str]:
