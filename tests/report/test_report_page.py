@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from synthetic_run import FEW_METHODS, write_run
 
+from coolhead.experiment.figures import write_figures
 from coolhead.experiment.results import read_table, table_path
 from coolhead.experiment.tables import all_tables, render_table
 from coolhead.report import write_report
@@ -171,6 +172,20 @@ def test_some_methods_failed_in_some_splits(tmp_path):
     pl.read_parquet(path).filter(~lost).write_parquet(path)
     text = report(run)
     assert "Use Ensemble" in text  # Set-level has a gap: it does not compete.
+
+
+def test_dollars_in_names_are_no_mathematics(tmp_path):
+    """Two of them would enclose a formula, which this one is not."""
+    run = write_run(tmp_path / "run", ("amazon", "$0_to_$10"))
+    assert "amazon > $0_to_$10" in report(run)
+    for path in write_figures(run):
+        text = path.read_text(encoding="utf-8")
+        assert "<title>" in text and ("$0_to_$10" in text) == ("ece" in path.name)
+
+
+def test_figures_of_a_run_with_methods_of_its_own_only(tmp_path):
+    run = write_run(tmp_path / "run", methods=("md-ts", "ensemble+source"))
+    assert "MD-TS" in write_figures(run)[0].read_text(encoding="utf-8")
 
 
 def test_one_split(tmp_path):

@@ -46,7 +46,8 @@ def write_figures(run: str | Path) -> list[Path]:
 
 def draw_reliability(bins: pl.DataFrame) -> str:
     """Accuracy against confidence, all splits together, one panel per method."""
-    methods = [name for name in SHOWN if name in set(bins["method"])]
+    present = list(dict.fromkeys(bins["method"]))
+    methods = [name for name in SHOWN if name in present] or present[: len(SHOWN)]
     columns = min(4, len(methods))
     rows = -(-len(methods) // columns)
 
