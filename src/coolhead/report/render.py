@@ -6,10 +6,11 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from coolhead.archive import DomainArchive
+from coolhead.figures.style import CHANGES, WARMTH
 from coolhead.files import atomic_path
 from coolhead.report.evaluated import gather_evaluation
 from coolhead.report.loading import ReportData, load_run
-from coolhead.report.plot import draw_figures
+from coolhead.report.plot import VARIABLES, draw_figures
 from coolhead.report.summarise import summarise
 
 
@@ -61,7 +62,8 @@ def render(data: ReportData) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("page.html").render(summary)
+    look = {"variables": VARIABLES, "changes": CHANGES, "warmth": WARMTH}
+    return environment.get_template("page.html").render(summary | look)
 
 
 def _write(page: str, path: str | Path) -> Path:
