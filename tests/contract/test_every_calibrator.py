@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from coolhead.capabilities import capabilities
 from problems import calibrators, fitted, problems, variants
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import coolhead as ch
 from command_line import run_command
-from coolhead.capabilities import capabilities
 from coolhead.calibrators.data import KINDS
 
 EVERY = calibrators() | variants()
@@ -102,9 +102,12 @@ def test_dask_fits_it_or_refuses_by_name(name):
     da = pytest.importorskip("dask.array")
     rows = PROBLEMS["ordinary"]
     calibrator = clone(EVERY[name])
-    blocks = {key: da.from_array(rows[key], chunks=100) for key in ("labels", "domains")}
+    blocks = {
+        key: da.from_array(rows[key], chunks=100) for key in ("labels", "domains")
+    }
     wide = {
-        key: da.from_array(rows[key], chunks=(100, -1)) for key in ("logits", "features")
+        key: da.from_array(rows[key], chunks=(100, -1))
+        for key in ("logits", "features")
     }
     arguments = {"features": wide["features"], "sample_domain": blocks["domains"]}
     if "target" in calibrator.takes:

@@ -8,26 +8,38 @@ import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib import import_module
 from typing import NoReturn
 
 import typer
 
+from coolhead.cli.apply import apply
+from coolhead.cli.compare import compare
+from coolhead.cli.demo import demo
+from coolhead.cli.evaluate import evaluate
+from coolhead.cli.export import export
+from coolhead.cli.extract import extract
+from coolhead.cli.fit import fit
+from coolhead.cli.inspect import inspect
+from coolhead.cli.report import report
+from coolhead.cli.results import results
+from coolhead.cli.sweep import splits, sweep, tables
+from coolhead.cli.train import train
+
 COMMANDS = {
-    "fit": "coolhead.cli.fit:fit",
-    "apply": "coolhead.cli.apply:apply",
-    "evaluate": "coolhead.cli.evaluate:evaluate",
-    "inspect": "coolhead.cli.inspect:inspect",
-    "export": "coolhead.cli.export:export",
-    "compare": "coolhead.cli.compare:compare",
-    "demo": "coolhead.cli.demo:demo",
-    "sweep": "coolhead.cli.sweep:sweep",
-    "splits": "coolhead.cli.sweep:splits",
-    "tables": "coolhead.cli.sweep:tables",
-    "results": "coolhead.cli.results:results",
-    "report": "coolhead.cli.report:report",
-    "extract": "coolhead.cli.extract:extract",
-    "train": "coolhead.cli.train:train",
+    "fit": fit,
+    "apply": apply,
+    "evaluate": evaluate,
+    "inspect": inspect,
+    "export": export,
+    "compare": compare,
+    "demo": demo,
+    "sweep": sweep,
+    "splits": splits,
+    "tables": tables,
+    "results": results,
+    "report": report,
+    "extract": extract,
+    "train": train,
 }
 
 
@@ -40,9 +52,8 @@ def application() -> typer.Typer:
         # Panels would cost twice the time of everything else in --help.
         rich_markup_mode=None,
     )
-    for name, place in COMMANDS.items():
-        module, function = place.split(":")
-        app.command(name)(getattr(import_module(module), function))
+    for name, command in COMMANDS.items():
+        app.command(name)(command)
     app.callback()(_root)
     return app
 

@@ -94,7 +94,7 @@ def load_data(
 
         return load_dataset(data.dataset)
     if isinstance(data, FormationsData):
-        from coolhead.datasets.formations.simulate import load_formations
+        from coolhead.experiment.formations import load_formations
 
         return load_formations(
             data.n_images, data.backbone, random_state=data.random_state, cache=cache
