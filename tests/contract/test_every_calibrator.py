@@ -17,7 +17,6 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import coolhead as ch
-from command_line import run_command
 from coolhead.calibrators.data import KINDS
 
 EVERY = calibrators() | variants()
@@ -102,19 +101,15 @@ def test_dask_fits_it_or_refuses_by_name(name):
     da = pytest.importorskip("dask.array")
     rows = PROBLEMS["ordinary"]
     calibrator = clone(EVERY[name])
-    blocks = {
-        key: da.from_array(rows[key], chunks=100) for key in ("labels", "domains")
-    }
-    wide = {
-        key: da.from_array(rows[key], chunks=(100, -1))
-        for key in ("logits", "features")
-    }
-    arguments = {"features": wide["features"], "sample_domain": blocks["domains"]}
+    names = ("logits", "labels", "features", "domains")
+    blocks = {key: da.from_array(rows[key]).rechunk({0: 100}) for key in names}
+    given = blocks["logits"], blocks["labels"]
+    arguments = {"features": blocks["features"], "sample_domain": blocks["domains"]}
     if "target" in calibrator.takes:
         with pytest.raises(ValueError, match="target_features is missing"):
-            ch.dask.fit(calibrator, wide["logits"], blocks["labels"], **arguments)
+            ch.dask.fit(calibrator, *given, **arguments)
         return
-    found = ch.dask.fit(calibrator, wide["logits"], blocks["labels"], **arguments)
+    found = ch.dask.fit(calibrator, *given, **arguments)
     alone = clone(EVERY[name]).fit(
         rows["logits"],
         rows["labels"],
@@ -192,24 +187,24 @@ def test_no_rows_give_no_rows(fits, name):
 
 
 @each
-def test_the_command_line_applies_and_inspects_it(fits, name, tmp_path):
+def test_the_command_line_applies_and_inspects_it(fits, run, name, tmp_path):
     calibrator = fits(name)
     logits, features = query("ordinary")
     ch.save_calibrator(calibrator, tmp_path / "cal.skops")
     np.savez(tmp_path / "new.npz", logits=logits, features=features)
-    arguments = ("cal.skops", "new.npz", "--out", "p.npy", "--json")
-    applied = run_command("apply", *arguments, folder=tmp_path)
-    assert applied.returncode == 0, applied.stderr
+    saved, new, out = (tmp_path / name for name in ("cal.skops", "new.npz", "p.npy"))
+    code, printed, complaint = run("apply", saved, new, "--out", out, "--json")
+    assert code == 0, complaint
     np.testing.assert_allclose(
         np.load(tmp_path / "p.npy"),
         calibrator.predict_proba(logits, features),
         atol=1e-6,
     )
-    told = json.loads(applied.stdout)
+    told = json.loads(printed)
     assert told["alarm"] is None and told["drift"].startswith("cannot tell")
-    shown = run_command("inspect", "cal.skops", "--json", folder=tmp_path)
-    assert shown.returncode == 0, shown.stderr
-    found = json.loads(shown.stdout)["calibrator"]
+    code, printed, complaint = run("inspect", saved, "--json")
+    assert code == 0, complaint
+    found = json.loads(printed)["calibrator"]
     assert found["class"] == type(calibrator).__name__
     assert found["status"]
 
