@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from coolhead.experiment.results import read_table
-from coolhead.experiment.tables.scores import label
+from coolhead.experiment.tables.run_scores import label
 
 INK, GREY, PALE = "#1f2933", "#5b6670", "#aeb6bf"
 BEFORE, AFTER = "#d9731a", "#2b6cb0"

@@ -14,11 +14,7 @@ def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
     The bytes are on disk before the name changes, so a kill at any moment leaves
     either the old file or the new one, never a part of it.
     """
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise FileNotFoundError(
-            f"cannot write {path}: the folder {path.parent} does not exist"
-        )
+    path = check_output(path)
     temporary = _new_file_beside(path)
     permissions = temporary.stat().st_mode
     try:
@@ -31,6 +27,18 @@ def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
         with suppress(FileNotFoundError):
             temporary.unlink()
         raise
+
+
+def check_output(path: str | os.PathLike) -> Path:
+    """Refuse a place where no file can be written, before any work is done."""
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"cannot write {path}: it is a folder")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(
+            f"cannot write {path}: the folder {path.parent} does not exist"
+        )
+    return path
 
 
 def _new_file_beside(path: Path) -> Path:

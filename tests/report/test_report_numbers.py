@@ -7,9 +7,9 @@ from synthetic_run import write_run
 
 import coolhead.figures as plot
 from coolhead.experiment.results import read_table
-from coolhead.experiment.tables.scores import load_scores
+from coolhead.experiment.tables.answer import choose_method, describe_answer
+from coolhead.experiment.tables.run_scores import load_scores
 from coolhead.metrics import reliability_curve
-from coolhead.report.answer import choose_method, describe_answer
 from coolhead.report.colours import WARMTH, heat_step, temperature_colours
 from coolhead.report.diagnostics import abstention
 from coolhead.report.panels import feature_map, reliability_panel

@@ -22,16 +22,12 @@ def apply(
     as_json: JsonOption = False,
 ) -> None:
     """Write calibrated probabilities, block by block, in constant memory."""
-    from coolhead.cli.terminal import (
-        plain_warnings,
-        print_json,
-        print_pairs,
-        progress_bar,
-    )
+    from coolhead.cli.terminal import plain_warnings, print_json, print_pairs
     from coolhead.persist import load_calibrator, read_header
     from coolhead.predictions import open_predictions
     from coolhead.predictions.applying import apply_calibrator
     from coolhead.predictions.writing import check_output
+    from coolhead.progress import progress_bar
 
     check_output(out)
     fitted = load_calibrator(calibrator)
@@ -41,7 +37,7 @@ def apply(
     monitor = build_monitor(metadata)
     with (
         plain_warnings(),
-        progress_bar("apply", opened.n_rows, hidden=as_json) as advance,
+        progress_bar("apply", opened.n_rows, shown=not as_json) as advance,
     ):
         n_rows = apply_calibrator(
             fitted,

@@ -54,6 +54,7 @@ def fit(
             "method": method,
             "input": kind,
             "file": predictions.name,
+            "source": split_names(source),
         }
         metadata = named | _about(calibrator, rows)
         save_calibrator(calibrator, out, metadata=metadata)

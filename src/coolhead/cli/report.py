@@ -17,8 +17,11 @@ def report(
 ) -> None:
     """Write one HTML page that shows whether to trust the confidence."""
     from coolhead.cli.terminal import print_json
+    from coolhead.files import check_output
     from coolhead.report import write_report
 
+    if out is not None:
+        check_output(out)
     path = write_report(run, out)
     if as_json:
         print_json({"report": str(path), "bytes": path.stat().st_size})

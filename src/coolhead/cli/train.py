@@ -38,6 +38,9 @@ def train(
     ] = False,
 ) -> None:
     """Train on the Large rows of the sources; write outputs for every row."""
+    from coolhead.files import check_output
+
+    check_output(out)
     given = {
         "epochs": epochs,
         "batch_size": batch_size,
@@ -69,7 +72,7 @@ def train(
 
 def _train_head(data, source, out, kind, settings, small, seed) -> None:
     from coolhead.archive import load_archive
-    from coolhead.datasets import split_large_small
+    from coolhead.datasets.divide import division_record, split_large_small
     from coolhead.heads import train_head
 
     if data.is_dir():
@@ -81,6 +84,8 @@ def _train_head(data, source, out, kind, settings, small, seed) -> None:
         archive, source, kind=kind, small=mask, random_state=seed, **settings
     )
     result = head.apply(archive)
+    told = result.metadata | division_record(small, seed)
+    result = result.replace(metadata=told)
     result.save(out)
     _print_curve(head.curve)
     typer.echo(f"{out}: {result!r}")

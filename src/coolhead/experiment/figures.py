@@ -6,8 +6,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from coolhead.experiment.results import read_table
-from coolhead.experiment.tables.scores import Scores, column_mean, label, load_scores
+from coolhead.experiment.results import file_safe, read_table
+from coolhead.experiment.tables.run_scores import (
+    RunScores,
+    column_mean,
+    label,
+    load_scores,
+)
 from coolhead.files import atomic_path
 
 SHOWN = (
@@ -22,6 +27,8 @@ SHOWN = (
 )
 # A fixed salt and no date: the same run draws the same bytes.
 STYLE: Any = {"svg.hashsalt": "coolhead", "font.size": 8, "axes.grid": False}
+# Dollar signs in names of domains are no mathematics.
+STYLE |= {"text.parse_math": False}
 
 
 def write_figures(run: str | Path) -> list[Path]:
@@ -37,7 +44,7 @@ def write_figures(run: str | Path) -> list[Path]:
             f"{name}-ece": lambda scores=scores: draw_splits(scores),
         }
         for title, draw in drawings.items():
-            paths.append(_save(draw, folder / f"{title}.svg"))
+            paths.append(_save(draw, folder / f"{file_safe(title)}.svg"))
     return paths
 
 
@@ -80,7 +87,7 @@ def _draw_panel(axis: Any, bins: pl.DataFrame, title: str) -> None:
     axis.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
 
 
-def draw_splits(scores: Scores) -> Any:
+def draw_splits(scores: RunScores) -> Any:
     """ECE of every split and method; a bold number is worse than uncalibrated."""
     import matplotlib.pyplot as plt
 

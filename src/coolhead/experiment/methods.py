@@ -73,6 +73,7 @@ _CPCS = "coolhead.baselines.transfer.cpcs:CPCS"
 _MULTI_DOMAIN = "coolhead.baselines.multidomain:MultiDomainTemperature"
 _PARAMETRIC = "coolhead.baselines.parametric.calibrator:ParameterizedTemperature"
 _DENSITY = "coolhead.baselines.density_aware:DensityAwareTemperature"
+_TWO_STAGES = "coolhead.baselines.two_stage:TwoStageCalibration"
 _MIXTURE = "coolhead.baselines.classwise.ets:EnsembleTemperatureScaling"
 _AUTO = "coolhead.calibrators.auto:AutoCalibrator"
 _SHIFT_AWARE = "coolhead.calibrators.shift_aware.calibrator:ShiftAwareTemperature"
@@ -88,6 +89,10 @@ _BAYESIAN = "coolhead.baselines.binning.bayesian:BayesianBinning"
 def _transfer(label: str, place: str, **settings: Any) -> Method:
     """A method that weighs source rows to resemble the unlabelled target."""
     return Method(label, place, _SOURCE, sees_training_data=True, **settings)
+
+
+# The weights of TransCal's and CPCS's released code, neither cut nor scaled.
+_PUBLISHED = {"estimator": "published"}
 
 
 METHODS: dict[str, Method] = {
@@ -121,7 +126,10 @@ METHODS: dict[str, Method] = {
     ),
     "md-ts": Method("MD-TS", _MULTI_DOMAIN),
     "pts": Method("PTS", _PARAMETRIC),
-    "dac": Method("DAC", _DENSITY, sees_training_data=True),
+    "dac": Method("DAC", _TWO_STAGES, sees_training_data=True),
+    "dac-temperature": Method(
+        "DAC, first stage alone", _DENSITY, sees_training_data=True
+    ),
     "ets": Method("ETS", _MIXTURE),
     # Methods that change the class scores
     "vector": Method("Vector scaling", _VECTOR),
@@ -134,16 +142,23 @@ METHODS: dict[str, Method] = {
         "Isotonic, pooled", _ISOTONIC, options={"scheme": "pooled"}
     ),
     "bayesian-binning": Method("Bayesian binning", _BAYESIAN),
-    # Methods that need unlabelled target data
-    "transcal": _transfer("TransCal", _TRANSCAL, paper="transcal"),
-    "transcal-root": _transfer(
-        "TransCal, fixed power", _TRANSCAL, options={"solver": "root"}
-    ),
+    # Methods that need unlabelled target data, with the published importance weights
+    "transcal": _transfer("TransCal", _TRANSCAL, options=_PUBLISHED, paper="transcal"),
     "transcal-transductive": _transfer(
-        "TransCal, transductive", _TRANSCAL, unlabelled_target="large"
+        "TransCal, transductive",
+        _TRANSCAL,
+        options=_PUBLISHED,
+        unlabelled_target="large",
     ),
-    "wts": _transfer("WTS", _WEIGHTED, paper="wts"),
-    "cpcs": _transfer("CPCS", _CPCS),
+    "wts": _transfer("WTS", _WEIGHTED, options=_PUBLISHED, paper="wts"),
+    "cpcs": _transfer("CPCS", _CPCS, options=_PUBLISHED),
+    # The same with ours: cross-fitted, cut and scaled
+    "transcal-ours": _transfer("TransCal, our weights", _TRANSCAL),
+    "transcal-root": _transfer(
+        "TransCal, our weights, fixed power", _TRANSCAL, options={"solver": "root"}
+    ),
+    "wts-ours": _transfer("WTS, our weights", _WEIGHTED),
+    "cpcs-ours": _transfer("CPCS, our weights", _CPCS),
     "wts-calibration": Method("WTS, calibration domains", _WEIGHTED),
     "weighted-cluster": Method("Weighted clusters", _WEIGHTED_CLUSTERS),
 }

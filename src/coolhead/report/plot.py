@@ -11,7 +11,7 @@ from markupsafe import Markup
 from matplotlib.figure import Figure
 
 from coolhead import figures
-from coolhead.report.answer import BEFORE
+from coolhead.experiment.tables.answer import BEFORE
 
 # Colours of figures that follow the page into dark mode.
 VARIABLES = {

@@ -12,12 +12,12 @@ import torch
 from coolhead.archive import DomainArchive, load_archive
 from coolhead.datasets.folders import list_images
 from coolhead.datasets.images import ImageTable, Problem, refuse_problems
+from coolhead.progress import progress_bar
 from coolhead.torch.calibrated.reading import feature_reader, frozen
 from coolhead.torch.images.backbones import Backbone, load_backbone, weights_checksum
 from coolhead.torch.images.batches import ImageBatch, plan_batches, read_batches
 from coolhead.torch.images.shards import ShardFolder
 from coolhead.torch.images.transform import ImageTransform
-from coolhead.torch.progress import progress_bar
 
 SHARD_ROWS = 512
 
@@ -75,7 +75,7 @@ def extract(
     batches = plan_batches(len(images), batch_size, SHARD_ROWS)
     missing = [batch for batch in batches if not shards.path(batch.shard).exists()]
     paths = [images.root / path for path in images.paths]
-    with progress_bar(len(images), progress) as advance:
+    with progress_bar("images", len(images), shown=progress) as advance:
         advance(len(images) - sum(batch.size for batch in missing))
         found = read_batches(paths, missing, network.transform, workers)
         for shard, outputs, problems in _shards(found, network, plan, device, advance):
