@@ -39,6 +39,18 @@ def test_settings_of_the_paper():
         assert protocol.methods.sensitivity == (2, 4, 8, 16, 32)
 
 
+def test_every_protocol_compares_published_and_own_weights_and_both_set_levels():
+    wanted = {"set-level", "set-level-equal", "transcal", "wts", "cpcs"}
+    wanted |= {"transcal-ours", "wts-ours", "cpcs-ours"}
+    for name in COUNTS:
+        assert wanted <= set(load_protocol(name).methods.names)
+
+
+def test_an_order_of_domains_is_claimed_where_there_is_one():
+    ordered = {name for name in COUNTS if load_protocol(name).order is not None}
+    assert ordered == {"office-home", "office-home-multi-source", "domainnet", "pacs"}
+
+
 def test_classifiers_are_trained_once_per_source_set():
     for name, count in {"office-home": 4, "domainnet": 15}.items():
         splits = make_splits(load_protocol(name).roles)

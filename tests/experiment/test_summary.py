@@ -1,5 +1,7 @@
 """The page of measured results: complete, honest, and written by one call."""
 
+from html import escape
+
 import numpy as np
 import polars as pl
 import pytest
@@ -7,8 +9,10 @@ from small_world import DOMAINS, make_archive, protocol_content
 
 import coolhead.cli.results as command
 import coolhead.experiment.summary as summary
+import coolhead.experiment.tables as tables
 from coolhead.cli.run import run_and_show
 from coolhead.experiment.protocol import Protocol
+from coolhead.experiment.tables.answer import answers
 from coolhead.experiment.tables.findings import check_findings
 from coolhead.experiment.tables.ratio_difference import ratio_difference, split_means
 from coolhead.experiment.tables.run_scores import RunScores
@@ -65,11 +69,20 @@ def test_result_protocols_share_one_head_and_the_seeds(tmp_path):
     assert len(summary.result_protocols(None, 2)) == 2
 
 
-def test_everything_is_written_and_shown(protocol, tmp_path, capsys):
+def test_everything_is_written_and_shown(protocol, tmp_path, capsys, monkeypatch):
+    made = []
+    make = tables._tables_of
+    monkeypatch.setattr(tables, "_tables_of", lambda *a: made.append(a) or make(*a))
     outcome = run_and_show(protocol, tmp_path, jobs=1)
     shown = capsys.readouterr().out
     assert "12 of 12 cells done" in shown
-    assert "it takes the mean calibration error" in shown.replace("\n", " ")
+    assert "cannot be checked" in shown
+    assert len(made) == 1
+    # The terminal says what the report says.
+    (sentence,) = answers(outcome.run)
+    assert f"\n{sentence}\n" in shown
+    page = (outcome.run / "report.html").read_text("utf-8")
+    assert escape(sentence) in page.replace("\N{NO-BREAK SPACE}", " ")
     for name in ("results.parquet", "results.csv", "run.json", "tables/summary.md"):
         assert (outcome.run / name).is_file()
     assert len(list((outcome.run / "figures").glob("*.svg"))) == 2

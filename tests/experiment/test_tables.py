@@ -201,6 +201,50 @@ def test_latex_escapes_what_latex_would_read(run):
     assert " % " not in text
 
 
+def test_latex_has_label_rules_and_the_best_in_bold(run):
+    for table in all_tables(run):
+        text = render_table(table, "latex")
+        assert text.count(f"\\label{{tab:{table.name}}}") == 1
+        for rule in ("\\toprule", "\\midrule", "\\bottomrule"):
+            assert text.count(rule) == 1
+        assert "\\hline" not in text
+    summary, by_split = (named(run, name) for name in ("summary", "by-split"))
+    found = cells(summary)
+    ece = {row: cell["value"] for (row, c), cell in found.items() if c == "ECE"}
+    usable = {name: value for name, value in ece.items() if "oracle" not in name}
+    best = min(usable, key=lambda name: ece[name])
+    bold = {row for row, column in summary.bold if column == "ECE"}
+    # Methods that fall back to the same temperature share the place.
+    assert bold == {name for name, value in usable.items() if value == ece[best]}
+    assert "Uncalibrated" not in bold
+    assert rf"\textbf{{{ece[best]:.2f} $\pm$" in render_table(summary, "latex")
+    assert {row for row, _ in by_split.bold} == set(by_split.cells["row"])
+    assert not any("oracle" in column for _, column in by_split.bold)
+
+
+def named(run, name):
+    return next(table for table in all_tables(run) if table.name == name)
+
+
+def test_summary_tells_the_spread_over_seeds(run):
+    from coolhead.experiment.results import read_table
+
+    frame = read_table(run, "results").filter(
+        pl.col("method") == "set-level", pl.col("metric") == "ece_mean"
+    )
+    first, second = (
+        100 * frame.filter(pl.col("seed") == seed)["value"].mean() for seed in (0, 1)
+    )
+    cell = cells(named(run, "summary"))["Set-level", "ECE"]
+    assert cell["value"] == pytest.approx((first + second) / 2)
+    assert cell["sd"] == pytest.approx(abs(first - second) / 2**0.5)
+
+
+def test_comparisons_are_no_arrows_in_latex(run):
+    text = render_table(named(run, "harm"), "latex")
+    assert r"worse by $>$ 1 point" in text and r"worse by $\rightarrow$" not in text
+
+
 def test_schema_is_what_the_files_hold(run):
     from coolhead.experiment.results import read_table
 

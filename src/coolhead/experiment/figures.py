@@ -1,5 +1,6 @@
 """Figures of a run as SVG files, for those who look before they read."""
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,9 @@ def _save(draw: Any, path: Path) -> Path:
 
     with matplotlib.rc_context(STYLE):
         figure = draw()
-        with atomic_path(path) as temporary:
+        with warnings.catch_warnings(), atomic_path(path) as temporary:
+            # A letter that the fonts at hand lack is drawn as a box.
+            warnings.filterwarnings("ignore", "Glyph", UserWarning)
             figure.savefig(temporary, format="svg", metadata={"Date": None})
     plt.close(figure)
     return path

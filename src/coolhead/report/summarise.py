@@ -54,6 +54,8 @@ def summarise_classifier(
     own = pl.col("classifier") == name
     frames = {key: frame.filter(own) for key, frame in data.frames.items()}
     answer = _answer(data, scores)
+    # A number and its unit stay on one line.
+    answer["sentence"] = answer["sentence"].replace(" %", "\N{NO-BREAK SPACE}%")
     after = answer["method"]
     return {
         "name": name,

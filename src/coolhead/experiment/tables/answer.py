@@ -89,8 +89,7 @@ def describe_answer(scores: RunScores, noun: str) -> dict[str, Any]:
         "elsewhere": _chosen_elsewhere(scores),
         "oracle": column_mean(scores.of("target-only"), "ece_mean"),
     }
-    # A number and its unit stay on one line.
-    return found | {"sentence": _sentence(found).replace(" %", "\u00a0%")}
+    return found | {"sentence": _sentence(found)}
 
 
 def _sentence(found: dict[str, Any]) -> str:
@@ -112,9 +111,10 @@ def _sentence(found: dict[str, Any]) -> str:
     why = ""
     if found["method"] == SOURCE_ONLY and found["n_candidates"] > 1:
         why = ", rows of other domains do not help here"
+    doubt = "; the interval includes no gain" if not found["high"] < 0 else ""
     return (
         f"Use {found['label']}{why}: over {plural} it takes the mean calibration error "
-        f"{numbers} and {harm}."
+        f"{numbers} and {harm}{doubt}."
     )
 
 
