@@ -202,6 +202,11 @@ def test_kept_clusters_are_those_computed(archive, tmp_path):
     for found in (stored, again):
         assert np.array_equal(found.clusters.centers, fresh.clusters.centers)
         assert np.array_equal(found.assignment, fresh.assignment)
+    (kept,) = tmp_path.iterdir()
+    for content in (b"", kept.read_bytes()[:200]):
+        kept.write_bytes(content)
+        mended = find_partition(features, 3, 0, tmp_path)
+        assert np.array_equal(mended.assignment, fresh.assignment)
     find_partition(features, 3, 1, tmp_path)
     assert len(list(tmp_path.iterdir())) == 2
 

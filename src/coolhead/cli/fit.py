@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coolhead.cli.methods import ClustersOption, MethodOption, SeedOption
-from coolhead.cli.terminal import InputOption, JsonOption, Scores
+from coolhead.cli.terminal import InputKind, InputOption, JsonOption
 
 if TYPE_CHECKING:
     from coolhead.archive import DomainArchive
@@ -26,7 +26,7 @@ def fit(
         str | None,
         typer.Option(help="The domain the classifier was trained on, if it is there."),
     ] = None,
-    scores: InputOption = Scores.LOGITS,
+    scores: InputOption = InputKind.LOGITS,
     clusters: ClustersOption = 8,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
@@ -38,7 +38,7 @@ def fit(
     from coolhead.predictions import load_predictions
 
     calibrator = build_method(method, clusters, seed)
-    kind = str(scores or Scores.LOGITS)
+    kind = str(scores or InputKind.LOGITS)
     with plain_warnings():
         rows = load_predictions(
             predictions, input=kind, domains=split_names(calibrate_on)

@@ -13,7 +13,7 @@ import typer
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
-class Scores(StrEnum):
+class InputKind(StrEnum):
     """What the file of predictions holds."""
 
     LOGITS = "logits"
@@ -21,7 +21,7 @@ class Scores(StrEnum):
 
 
 InputOption = Annotated[
-    Scores | None, typer.Option("--input", help="What the scores in the file are.")
+    InputKind | None, typer.Option("--input", help="What the scores in the file are.")
 ]
 
 

@@ -7,6 +7,8 @@ them unchanged; the second cell then finds the clusters of the first.
 import hashlib
 import warnings
 from pathlib import Path
+from zipfile import BadZipFile
+from zlib import error as ZlibError
 
 import numpy as np
 
@@ -21,9 +23,13 @@ def find_partition(
     if folder is None:
         return _compute(features, n_clusters, random_state)
     path = folder / f"{_key(features, n_clusters, random_state)}.npz"
-    if not path.is_file():
-        _save(_compute(features, n_clusters, random_state), path)
-    return _load(path)
+    found = _load(path) if path.is_file() else None
+    if found is not None:
+        return found
+    computed = _compute(features, n_clusters, random_state)
+    _save(computed, path)
+    # What other cells will read, to the last bit.
+    return _load(path) or computed
 
 
 def _compute(features: np.ndarray, n_clusters: int, random_state: int) -> Partition:
@@ -53,7 +59,11 @@ def _save(partition: Partition, path: Path) -> None:
         )
 
 
-def _load(path: Path) -> Partition:
-    with np.load(path, allow_pickle=False) as stored:
-        clusters = Clusters(stored["centers"], stored["radii"], None, None, None)
-        return Partition(clusters, stored["assignment"], int(stored["n_merged"]))
+def _load(path: Path) -> Partition | None:
+    """The partition of a file, or None if the file is damaged."""
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+            clusters = Clusters(stored["centers"], stored["radii"], None, None, None)
+            return Partition(clusters, stored["assignment"], int(stored["n_merged"]))
+    except (ValueError, OSError, EOFError, KeyError, BadZipFile, ZlibError):
+        return None

@@ -22,7 +22,7 @@ from coolhead.metrics import (
     expected_calibration_error_null,
     signed_calibration_gap,
 )
-from coolhead.report.loading import ReportData
+from coolhead.report.load import ReportData
 
 N_BINS = 15
 

@@ -9,7 +9,7 @@ from coolhead.archive import DomainArchive
 from coolhead.experiment.tables import Table
 from coolhead.files import atomic_path
 from coolhead.report.evaluated import gather_evaluation
-from coolhead.report.loading import ReportData, load_run
+from coolhead.report.load import ReportData, load_run
 from coolhead.report.plot import draw_figures
 from coolhead.report.summarise import summarise
 

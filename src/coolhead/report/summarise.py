@@ -16,7 +16,7 @@ from coolhead.report.diagnostics import (
     target_shape,
 )
 from coolhead.report.heat import heat_rows
-from coolhead.report.loading import ReportData
+from coolhead.report.load import ReportData
 from coolhead.report.panels import feature_map, reliability_panel
 from coolhead.report.scores_table import scores_table
 
