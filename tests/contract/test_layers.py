@@ -15,6 +15,7 @@ ROOT = Path(ch.__file__).parent
 MAY_IMPORT = {
     "lazy": set(),
     "plugins": set(),
+    "progress": set(),
     "suggest": set(),
     "files": set(),
     "numerics": set(),
@@ -41,6 +42,7 @@ MAY_IMPORT = {
         "lazy",
         "numerics",
         "plugins",
+        "progress",
         "shift",
     },
     "experiment": {
@@ -72,6 +74,7 @@ MAY_IMPORT = {
         "monitor",
         "persist",
         "plugins",
+        "progress",
         "report",
         "suggest",
         "torch",

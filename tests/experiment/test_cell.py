@@ -203,6 +203,11 @@ def test_kept_clusters_are_those_computed(archive, tmp_path):
     for found in (stored, again):
         assert np.array_equal(found.clusters.centers, fresh.clusters.centers)
         assert np.array_equal(found.assignment, fresh.assignment)
+    (kept,) = tmp_path.iterdir()
+    for content in (b"", kept.read_bytes()[:200]):
+        kept.write_bytes(content)
+        mended = find_partition(features, 3, random_state=0, folder=tmp_path)
+        assert np.array_equal(mended.assignment, fresh.assignment)
     find_partition(features, 3, random_state=1, folder=tmp_path)
     assert len(list(tmp_path.iterdir())) == 2
 
@@ -234,3 +239,44 @@ def test_an_empty_target_is_an_error_with_its_name(archive, small):
     methods = Methods(names=("uncalibrated",))
     result = evaluate_cell(archive, small, nobody, methods, EVALUATION)
     assert "no rows are left of nowhere" in result.tables["failures"][0]["error"]
+
+
+@pytest.mark.filterwarnings("ignore:.*effective samples:UserWarning")
+def test_the_rows_beside_the_paper_have_the_published_weights(archive, small):
+    """As in the released code: refilled sets, plain logistic regression, no cut."""
+    from sklearn.linear_model import LogisticRegression
+
+    data = SplitRows(archive, small, SPLIT)
+    rows = data.labelled(("source",))
+    source, target = data.reference_features, data.unlabelled_target("small")[0]
+    assert len(source) > len(target)
+    drawn = np.random.default_rng(0).integers(0, len(target), len(source) - len(target))
+    filled = np.concatenate([target, target[drawn]])
+    model = LogisticRegression().fit(
+        np.concatenate([source, filled]), np.repeat([0, 1], len(source))
+    )
+    wanted = np.exp(model.decision_function(rows.features))
+    for name in ("transcal", "wts", "cpcs"):
+        found = fit_method(METHODS[name], data, n_clusters=3)
+        assert np.allclose(found.density_ratio_.weights, wanted, rtol=1e-6)
+        ours = fit_method(METHODS[f"{name}-ours"], data, n_clusters=3)
+        assert not np.allclose(ours.density_ratio_.weights, wanted, rtol=0.01)
+        assert METHODS[f"{name}-ours"].label == f"{METHODS[name].label}, our weights"
+        assert METHODS[f"{name}-ours"].paper is None
+    assert (METHODS["transcal"].paper, METHODS["wts"].paper) == ("transcal", "wts")
+
+
+def test_dac_is_whole_and_its_first_stage_has_its_own_name(archive, small):
+    data = SplitRows(archive, small, SPLIT)
+    whole = fit_method(METHODS["dac"], data, n_clusters=3)
+    first = fit_method(METHODS["dac-temperature"], data, n_clusters=3)
+    unseen = data.evaluated
+    alone = first.temperature(unseen.logits, unseen.features)
+    stage = whole.first_.temperature(unseen.logits, unseen.features)
+    assert np.array_equal(stage, alone)
+    scaled = unseen.logits.astype(float) / alone[:, None]
+    assert np.allclose(
+        whole.predict_proba(unseen.logits, unseen.features),
+        whole.base_.predict_proba(scaled),
+        atol=1e-6,
+    )

@@ -17,9 +17,12 @@ EVALUATION = Evaluation(size=60, draws=10, bootstrap=20)
 # What a method's fit declares: see `coolhead.experiment.methods`.
 TRANSFER = {
     "transcal",
+    "transcal-ours",
     "transcal-root",
     "wts",
+    "wts-ours",
     "cpcs",
+    "cpcs-ours",
     "wts-calibration",
     "weighted-cluster",
 }

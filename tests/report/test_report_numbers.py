@@ -7,8 +7,8 @@ from synthetic_run import write_run
 
 from coolhead import figures
 from coolhead.experiment.results import read_table
-from coolhead.experiment.tables.scores import load_scores
-from coolhead.report.answer import choose_method, describe_answer
+from coolhead.experiment.tables.answer import choose_method, describe_answer
+from coolhead.experiment.tables.run_scores import load_scores
 from coolhead.report.diagnostics import abstention
 from coolhead.report.heat import heat_rows
 from coolhead.report.panels import feature_map, reliability_panel

@@ -244,6 +244,19 @@ def test_a_run_of_before_the_examples(tmp_path):
     assert "The surest mistakes" not in report(run)
 
 
+def test_a_shape_is_sought_only_along_an_order(made, tmp_path):
+    run = write_run(tmp_path / "run", ("a", "b", "c"))
+    assert "drawn to photographed" not in report(run)
+    assert "U shape" not in report(run) and "no U" not in report(run)
+    place = run / "run.json"
+    record = json.loads(place.read_text())
+    record["protocol"]["order"] = "from drawn to photographed"
+    place.write_text(json.dumps(record))
+    text = report(run)
+    assert "The domains run from drawn to photographed." in text
+    assert "in between: " in text
+
+
 def test_not_the_folder_of_a_run(tmp_path):
     with pytest.raises(ValueError, match=r"run\.json"):
         write_report(tmp_path)
@@ -280,6 +293,50 @@ def test_evaluation_report(tmp_path, npz, command):
         assert f"{name}{seen} {before:.1f} " in text  # the heat map
         assert f"{before:.2f}" in text  # the table
     assert "preds.npz" in text
+
+
+def test_the_domain_of_the_training_is_not_unseen(tmp_path, npz, command):
+    calibrator, out = tmp_path / "cal.skops", tmp_path / "r.html"
+    fit = "fit", npz, "--out", calibrator, "--calibrate-on", "product"
+    command(*fit, "--method", "set-level")
+    words = "evaluate", calibrator, npz, "--report", out, "--json"
+    code, shown, _ = command(*words, "--source", "clipart")
+    assert code == 0
+    lines = json.loads(shown)["domains"]
+    roles = {line["domain"]: (line["role"], line["seen"]) for line in lines}
+    assert roles == {
+        "clipart": ("source", True),
+        "product": ("calibration", True),
+        "real": ("unseen", False),
+        "all": ("", None),
+    }
+    text = visible(out.read_text(encoding="utf-8"))
+    assert "over 1 unseen domain" in text and "clipart (source)" in text
+    assert "seen as" in command(*words[:3], "--source", "clipart")[1]
+
+
+def test_the_calibrator_remembers_where_the_classifier_was_trained(
+    tmp_path, npz, command
+):
+    calibrator = tmp_path / "cal.skops"
+    fit = "fit", npz, "--out", calibrator, "--method", "auto"
+    assert command(*fit, "--source", "clipart")[0] == 0
+    shown = command("evaluate", calibrator, npz, "--json", "--draws", 20)[1]
+    roles = [line["role"] for line in json.loads(shown)["domains"]]
+    assert roles == ["source", "calibration", "calibration", ""]
+
+
+def test_metadata_of_other_types_are_survived(tmp_path, npz, command):
+    from coolhead.persist import load_calibrator, read_header, save_calibrator
+
+    calibrator, out = tmp_path / "cal.skops", tmp_path / "r.html"
+    command("fit", npz, "--out", calibrator, "--method", "set-level")
+    told = read_header(calibrator)["metadata"]
+    strange = {"domains": ["clipart"], "source": 3, "file": 5, "method": ["x"]}
+    fitted = load_calibrator(calibrator)
+    save_calibrator(fitted, calibrator, metadata=told | strange)
+    code, _, err = command("evaluate", calibrator, npz, "--report", out)
+    assert (code, err) == (0, "")
 
 
 def test_evaluation_report_of_a_method_that_changes_scores(tmp_path, npz, command):

@@ -30,13 +30,9 @@ def apply(
     from coolhead.apply import apply_calibrator
     from coolhead.archive import open_predictions
     from coolhead.archive.write import ENDINGS
-    from coolhead.cli.terminal import (
-        plain_warnings,
-        print_json,
-        print_pairs,
-        progress_bar,
-    )
+    from coolhead.cli.terminal import plain_warnings, print_json, print_pairs
     from coolhead.persist import read_header
+    from coolhead.progress import progress_bar
 
     check_output(out, endings=ENDINGS)
     fitted = load_fitted(calibrator)
@@ -46,7 +42,7 @@ def apply(
     monitor = build_monitor(metadata)
     with (
         plain_warnings(),
-        progress_bar("apply", opened.n_rows, hidden=as_json) as advance,
+        progress_bar("apply", opened.n_rows, shown=not as_json) as advance,
     ):
         n_rows = apply_calibrator(
             fitted,

@@ -11,7 +11,7 @@ from coolhead.cli.methods import (
     MethodOption,
     SeedOption,
 )
-from coolhead.cli.terminal import InputOption, JsonOption, Scores
+from coolhead.cli.terminal import InputKind, InputOption, JsonOption
 
 if TYPE_CHECKING:
     from coolhead.archive import DomainArchive
@@ -38,7 +38,7 @@ def fit(
         Path | None,
         typer.Option(help="File with features of rows the classifier was trained on."),
     ] = None,
-    scores: InputOption = Scores.LOGITS,
+    scores: InputOption = InputKind.LOGITS,
     clusters: ClustersOption = 8,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
@@ -59,7 +59,7 @@ def fit(
     calibrator = build_method(method, clusters, seed)
     sources = _sources(calibrator, split_names(source))
     wanted = split_names(calibrate_on)
-    kind = str(scores or Scores.LOGITS)
+    kind = str(scores or InputKind.LOGITS)
     with plain_warnings():
         domains = None if wanted is None else list(dict.fromkeys([*wanted, *sources]))
         rows = load_archive(predictions, input=kind, labelled=True, domains=domains)

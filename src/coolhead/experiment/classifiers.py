@@ -23,6 +23,7 @@ from coolhead.experiment.protocol import (
     FormationsData,
     TrainedData,
 )
+from coolhead.experiment.results import file_safe
 
 REFERENCE_ROWS = 20_000
 
@@ -61,11 +62,6 @@ def settings_key(**settings: Any) -> str:
     settings["coolhead"] = version("coolhead")
     text = json.dumps(settings, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def file_safe(name: str) -> str:
-    """`name` with every character that a file name may not hold replaced."""
-    return "".join(c if c.isalnum() or c in "+-_." else "_" for c in name)
 
 
 def archive_checksum(archive: DomainArchive) -> str:
@@ -133,6 +129,7 @@ def train_classifier(training: Training, folder: Path) -> Path:
     Where the classifier learns from an archive of its own, a sample of its training
     features is kept beside, for the methods that compare with the training data.
     """
+    from coolhead.datasets.divide import division_record
     from coolhead.heads import train_head
 
     path = folder / training.file_name
@@ -158,6 +155,12 @@ def train_classifier(training: Training, folder: Path) -> Path:
     applied = head.apply(archive)
     if not penultimate:
         applied = applied.replace(features=archive.features)
+    if not separate:
+        division = training.division
+        told = division_record(
+            division.small, training.division_seed, stratify=division.stratify
+        )
+        applied = applied.replace(metadata=applied.metadata | told)
     applied.save(path)
     return path
 

@@ -7,8 +7,8 @@ from typing import Any
 import polars as pl
 
 from coolhead import figures
-from coolhead.experiment.results import read_table
-from coolhead.experiment.tables.scores import Scores, label, load_scores
+from coolhead.experiment.results import file_safe, read_table
+from coolhead.experiment.tables.run_scores import RunScores, label, load_scores
 from coolhead.figures.reliability import reliability_bars
 from coolhead.figures.svg import draw_svg
 from coolhead.files import atomic_path
@@ -38,7 +38,7 @@ def write_figures(run: str | Path) -> list[Path]:
             "ece": draw_splits(results.filter(own), scores),
         }
         for kind, text in texts.items():
-            paths.append(folder / f"{name}-{kind}.svg")
+            paths.append(folder / f"{file_safe(name)}-{kind}.svg")
             with atomic_path(paths[-1]) as temporary:
                 temporary.write_text(text, encoding="utf-8")
     return paths
@@ -63,7 +63,7 @@ def draw_reliability(bins: pl.DataFrame) -> str:
     return draw_svg((2.2 * columns, 2.6 * rows), draw, title)
 
 
-def draw_splits(results: pl.DataFrame, scores: Scores) -> str:
+def draw_splits(results: pl.DataFrame, scores: RunScores) -> str:
     """ECE of every split and method; the colour is the change against uncalibrated."""
     names = {name: label(name) for name in scores.methods}
     draw = partial(figures.heat_map, results, methods=list(names), labels=names)

@@ -1,6 +1,6 @@
 """The report: summarise → plot → render, one HTML file that needs no network.
 
-`loading` gathers the tables of a run (`evaluated` makes the same tables from one
+`load` gathers the tables of a run (`evaluated` makes the same tables from one
 calibrator and its predictions), `summarise` turns them into plain values, `plot` has
 `coolhead.figures` draw them as SVG, and `render` fills the templates.
 """

@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from coolhead.experiment.tables.scores import Scores, label
+from coolhead.experiment.tables.answer import BEFORE
+from coolhead.experiment.tables.run_scores import RunScores, label
 from coolhead.figures.heat_map import cell_text, change_steps, changes
-from coolhead.report.answer import BEFORE
 
 
 def heat_rows(
-    scores: Scores, failures: pl.DataFrame, chosen: str | None
+    scores: RunScores, failures: pl.DataFrame, chosen: str | None
 ) -> dict[str, Any]:
     """Cells of text and CSS class; the number is the ECE, the colour its change."""
     means = scores.frame.group_by("split", "method").agg(pl.col("ece_mean").mean())

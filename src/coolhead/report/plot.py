@@ -8,10 +8,10 @@ from typing import Any
 from markupsafe import Markup
 
 from coolhead import figures
-from coolhead.experiment.tables.scores import label
+from coolhead.experiment.tables.answer import BEFORE
+from coolhead.experiment.tables.run_scores import label
 from coolhead.figures import style
 from coolhead.figures.svg import draw_svg
-from coolhead.report.answer import BEFORE
 
 # Colours of figures that follow the page into dark mode.
 VARIABLES = {

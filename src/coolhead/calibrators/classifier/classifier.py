@@ -222,11 +222,12 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.n_calibration_rows_ = len(rows)
         features = self._features(X)
         own = None if domains is None else domains[rows]
-        source = [] if self.source is None else list(np.atleast_1d(self.source))
-        trained_on = None
-        if source and features is not None:
-            trained_on = features[np.isin(domains, source)]
-        held_out = [name for name in source if name in set(np.unique(own))]
+        trained_on, held_out = None, []
+        if self.source is not None:
+            source = np.atleast_1d(np.asarray(self.source))
+            held_out = source[np.isin(source, np.asarray(own))].tolist()
+            if features is not None:
+                trained_on = features[np.isin(domains, source)]
         data = CalibrationData.of(
             unseen.logits[known],
             codes[rows],
