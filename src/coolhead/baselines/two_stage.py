@@ -70,6 +70,8 @@ class TwoStageCalibration(BaseEstimator):
             reference["reference_features"] = reference_features
         self.first_ = fresh(first).fit(logits, labels, **given, **reference)
         self.n_classes_ = self.first_.n_classes_
+        if self.uses_features:
+            self.clusters_ = self.first_.clusters_
         scaled = self._scaled(logits, features)
         self.base_ = fresh(base).fit(scaled, labels, **given)
         self._judge(as_logits(logits), np.asarray(labels), sample_weight)

@@ -74,6 +74,7 @@ class AutoCalibrator(TemperatureCalibrator):
 
     def _remember(self, selection: SelectByDomain) -> Self:
         self.selection_ = selection
+        self.clusters_ = selection.clusters_
         self.n_classes_ = self.n_features_in_ = selection.n_classes_
         self.n_features_ = selection.n_features_
         self.names_, self.weights_ = selection.names_, selection.weights_

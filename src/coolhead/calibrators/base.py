@@ -22,6 +22,7 @@ from coolhead.numerics.checks import (
     refuse_probabilities,
 )
 from coolhead.numerics.moments import Rows, summarise_rows
+from coolhead.shift.clusters import Clusters, find_regions
 
 
 class FitData(NamedTuple):
@@ -49,6 +50,7 @@ class TemperatureCalibrator(BaseEstimator):
     uses_features: bool = False
     n_classes_: int
     n_features_: int | None
+    clusters_: Clusters
     temperature_: float
     status_: Any
 
@@ -141,6 +143,8 @@ class TemperatureCalibrator(BaseEstimator):
         rows = summarise_rows(array, labels, scores=np.ndim(logits) == 1)
         self.n_classes_ = self.n_features_in_ = n_classes
         self.n_features_ = None if checked is None else checked.shape[1]
+        if checked is not None:
+            self.clusters_ = find_regions(checked)
         return FitData(rows, labels, checked, domains, weights)
 
     def _check_query(

@@ -4,6 +4,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from coolhead.shift.clusters import locate
+
 
 class PredictionDetails(NamedTuple):
     """What a calibrator knows about each row.
@@ -15,12 +17,14 @@ class PredictionDetails(NamedTuple):
     cluster : (n,) nearest cluster of the calibration features; None without clusters.
     covered : (n,) True within the radius that holds 99 % of that cluster's members;
         False says that nothing like this row was calibrated. None without clusters.
+    distance : (n,) distance to the centre of that cluster over that radius.
     """
 
     probabilities: np.ndarray
     temperature: np.ndarray | None
     cluster: np.ndarray | None
     covered: np.ndarray | None
+    distance: np.ndarray | None = None
 
 
 def find_clusters(calibrator: Any) -> Any | None:
@@ -39,6 +43,6 @@ def describe_rows(
     clusters = find_clusters(calibrator)
     if clusters is None or features is None:
         return PredictionDetails(probabilities, temperature, None, None)
-    nearest, distance = clusters.assign(features)
-    covered = distance <= clusters.radii[nearest]
-    return PredictionDetails(probabilities, temperature, nearest, covered)
+    nearest, distance = locate(clusters, features)
+    covered = distance <= 1
+    return PredictionDetails(probabilities, temperature, nearest, covered, distance)

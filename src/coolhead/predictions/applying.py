@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from coolhead.calibrators.details import PredictionDetails
+from coolhead.calibrators.base import PredictionDetails
 from coolhead.monitor import DriftMonitor
 from coolhead.predictions.blocks import Block, stream_blocks
 from coolhead.predictions.opened import OpenedFile
@@ -48,7 +48,7 @@ def apply_calibrator(
         for block in stream_blocks(opened, scores=input, n_rows=n_rows):
             details = details_of(calibrator, block, opened)
             if monitor is not None:
-                monitor.update(details, block.labels)
+                monitor.update(details, block.labels, features=block.features)
             yield _written(details, block)
             done += len(block)
             if progress is not None:

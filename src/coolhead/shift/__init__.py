@@ -1,7 +1,8 @@
 """How far a target lies from the calibration domains, from features alone."""
 
 from coolhead.shift.bounds import TransferBounds, transfer_bounds
-from coolhead.shift.coverage import Coverage, Regions, coverage, find_regions
+from coolhead.shift.clusters import Clusters, find_regions
+from coolhead.shift.coverage import Coverage, coverage
 from coolhead.shift.decomposition import ClusterDecomposition, decompose_divergence
 from coolhead.shift.ratio import DensityRatio, density_ratio, summarise_weights
 from coolhead.shift.report import ShiftReport, shift_report
@@ -14,9 +15,9 @@ from coolhead.shift.weights import (
 
 __all__ = [
     "ClusterDecomposition",
+    "Clusters",
     "Coverage",
     "DensityRatio",
-    "Regions",
     "ShiftReport",
     "TransferBounds",
     "coverage",

@@ -13,6 +13,7 @@ from coolhead.numerics.blocks import row_blocks
 
 RADIUS_QUANTILE = 0.99
 THREADS_FROM = 2**24
+REGION_ROWS = 5_000
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,18 @@ class Clusters:
             smallest = squared.min(axis=1) + np.vecdot(block, block)
             distance[rows] = np.sqrt(np.maximum(smallest, 0))
         return nearest, distance
+
+
+def locate(clusters: Any, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Nearest cluster and the distance to its centre over its radius, (n,) each.
+
+    A row is covered where that distance is at most one. A ball of radius zero
+    (identical members) holds its centre and nothing else.
+    """
+    nearest, distance = clusters.assign(features)
+    radii = np.asarray(clusters.radii)[nearest]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return nearest, np.where(distance > 0, distance / radii, 0.0)
 
 
 @dataclass(frozen=True)
@@ -113,6 +126,28 @@ def partition_features(
             stacklevel=3,
         )
     return Partition(clusters, assignment, merged)
+
+
+def find_regions(
+    features: np.ndarray,
+    *,
+    n_clusters: int = 8,
+    scaling: str | None = None,
+    max_rows: int = REGION_ROWS,
+    random_state: int = 0,
+) -> Clusters:
+    """Cover features (n, d) with a few balls: one rough k-means, of a sample.
+
+    Fewer distinct rows than clusters are no mistake here: there are fewer balls then.
+    """
+    if len(features) > max_rows:
+        rows = np.random.default_rng(random_state).permutation(len(features))
+        features = features[np.sort(rows[:max_rows])]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        return partition_features(
+            features, n_clusters, n_init=1, scaling=scaling, random_state=random_state
+        ).clusters
 
 
 def _distinct_centers(centers: np.ndarray, labels: np.ndarray) -> np.ndarray:

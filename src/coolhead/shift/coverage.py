@@ -9,30 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.cluster import KMeans
-from sklearn.metrics import pairwise_distances_argmin_min
 
+from coolhead.shift.clusters import RADIUS_QUANTILE, find_regions, locate
 from coolhead.shift.inputs import feature_rows
-
-INSIDE_QUANTILE = 0.99
-
-
-@dataclass(frozen=True)
-class Regions:
-    """Balls that hold the calibration data.
-
-    Attributes
-    ----------
-    centers : (k, d) centres of the clusters.
-    radii : (k,) 99 % quantile of the members' distances to their centre.
-    """
-
-    centers: np.ndarray
-    radii: np.ndarray
-
-    def assign(self, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the nearest centre (n,) and the distance to it (n,)."""
-        return pairwise_distances_argmin_min(features, self.centers)
 
 
 @dataclass(frozen=True)
@@ -58,25 +37,9 @@ class Coverage:
     def __str__(self) -> str:
         return (
             f"{self.share_outside:.1%} of {len(self.nearest)} rows lie outside the "
-            f"calibration data ({1 - INSIDE_QUANTILE:.0%} expected without shift); "
+            f"calibration data ({1 - RADIUS_QUANTILE:.0%} expected without shift); "
             f"median relative distance {np.median(self.relative_distance):.2f}"
         )
-
-
-def find_regions(
-    features: Any, *, n_clusters: int = 8, random_state: int = 0
-) -> Regions:
-    """Cover calibration features (n, d) with `n_clusters` balls."""
-    features = feature_rows(features, "calibration")
-    if not n_clusters >= 1:
-        raise ValueError(f"n_clusters is {n_clusters}; wanted an integer >= 1")
-    n_clusters = min(n_clusters, len(np.unique(features, axis=0)))
-    means = KMeans(n_clusters, random_state=random_state).fit(features)
-    index, distance = pairwise_distances_argmin_min(features, means.cluster_centers_)
-    radii = [
-        np.quantile(distance[index == j], INSIDE_QUANTILE) for j in range(n_clusters)
-    ]
-    return Regions(means.cluster_centers_, np.array(radii))
 
 
 def coverage(
@@ -87,9 +50,9 @@ def coverage(
     Parameters
     ----------
     batch : (n, d) features, or an archive with them.
-    calibration : what the batch is compared with: a fitted calibrator that has
-        clusters (or a member that has), its `clusters_`, `Regions`, or features
-        (m, d), or an archive, to find regions in.
+    calibration : what the batch is compared with: a fitted calibrator that uses
+        features, its `clusters_`, or features (m, d), or an archive, to find regions
+        in.
     n_clusters, random_state : used only when `calibration` are features.
 
     Returns
@@ -101,14 +64,12 @@ def coverage(
     regions = calibration
     if not hasattr(regions, "radii"):
         regions = find_regions(
-            calibration, n_clusters=n_clusters, random_state=random_state
+            feature_rows(calibration, "calibration"),
+            n_clusters=n_clusters,
+            random_state=random_state,
         )
     centers = getattr(regions, "centers", None)
     width = None if centers is None else centers.shape[1]
     batch = feature_rows(batch, "batch", width, "calibration")
-    nearest, distance = regions.assign(batch)
-    radii = np.asarray(regions.radii)[nearest]
-    # A ball of radius zero (identical members) holds its centre and nothing else.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        relative = np.where(distance > 0, distance / radii, 0.0)
+    nearest, relative = locate(regions, batch)
     return Coverage(float(np.mean(relative > 1)), relative, nearest)

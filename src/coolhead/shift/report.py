@@ -8,7 +8,8 @@ import numpy as np
 from coolhead.numerics.checks import check_domains
 from coolhead.numerics.softmax import log_loss_rows
 from coolhead.shift.bounds import TransferBounds, transfer_bounds
-from coolhead.shift.coverage import Coverage, coverage, find_regions
+from coolhead.shift.clusters import find_regions
+from coolhead.shift.coverage import Coverage, coverage
 from coolhead.shift.decomposition import ClusterDecomposition, decompose_divergence
 from coolhead.shift.inputs import feature_rows
 from coolhead.shift.ratio import DensityRatio, density_ratio

@@ -18,7 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
-from coolhead.calibrators.base import fresh
+from coolhead.calibrators.base import PredictionDetails, fresh
 from coolhead.calibrators.classifier.unseen import (
     Unseen,
     estimator_features,
@@ -140,6 +140,17 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         logits, features = self._query(X)
         return self.calibrator_.temperature(logits, features)
 
+    @available_if(_calibrator_has_temperature)
+    def details(self, X: Any) -> PredictionDetails:
+        """Probabilities, temperature, nearest cluster and coverage of each row."""
+        logits, features = self._query(X)
+        return self.calibrator_.details(logits, features)
+
+    def features_of(self, X: Any) -> np.ndarray:
+        """What a calibrator that uses features sees of X, (n, d)."""
+        check_is_fitted(self)
+        return estimator_features(self.estimator_, X, self.features)
+
     def _query(self, X: Any) -> tuple[np.ndarray, Any]:
         check_is_fitted(self)
         logits = estimator_logits(self.estimator_, X, self.classes_)
@@ -148,7 +159,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _features(self, X: Any) -> Any:
         if not getattr(self.calibrator_, "uses_features", True):
             return None
-        return estimator_features(self.estimator_, X, self.features)
+        return self.features_of(X)
 
     def _unseen_logits(
         self, X: Any, y: np.ndarray, domains: Any, weights: Any
