@@ -12,6 +12,7 @@ import numpy as np
 
 from coolhead.monitor.expected import Expected, Seen
 
+ROWS_PER_GROUP = 25
 NO_EXPECTATION = "what the calibration domains show is not known"
 
 
@@ -122,13 +123,14 @@ def examine_features(counts: dict[str, Any], expected: Expected) -> Examined:
         reason = NO_EXPECTATION if checked else f"none came with {rows} rows"
         return Examined("features", 1.0, None, checked, share, reason)
     far, crowded = list(expected.outside.values()), list(expected.inside.values())
-    tails = largest_tail(outside, checked, far), largest_tail(near, checked, crowded)
-    best = [largest_tail(checked, checked, known) for known in (far, crowded)]
+    directions = [(outside, far), (near, crowded)] if crowded else [(outside, far)]
+    tails = [largest_tail(found, checked, known) for found, known in directions]
+    best = [largest_tail(checked, checked, known) for _, known in directions]
     text = f"{share:.1%} of {checked} rows lie outside the calibration data"
     if expected.reach > 1:
         text += f" by more than {expected.reach:.3g} radii"
     text += f", at most {max(map(_share, far)):.1%} expected"
-    if tails[1] < tails[0] and crowded:
+    if tails[-1] < tails[0]:
         most = max(map(_share, crowded))
         text += (
             f", and {near / checked:.1%} in the middle of its clusters, at most "
@@ -136,9 +138,7 @@ def examine_features(counts: dict[str, Any], expected: Expected) -> Examined:
         )
     if checked < rows:
         text += f", {rows - checked} rows not checked"
-    return Examined(
-        "features", two_sided(*tails), two_sided(*best), checked, share, text
-    )
+    return Examined("features", either(*tails), either(*best), checked, share, text)
 
 
 def examine_confidence(counts: dict[str, Any], expected: Expected) -> Examined:
@@ -153,10 +153,10 @@ def examine_confidence(counts: dict[str, Any], expected: Expected) -> Examined:
     mean = float(counts["confidence_sum"]) / rows
     return Examined(
         "confidence",
-        two_sided(
+        either(
             largest_tail(unsure, rows, known), largest_tail(rows - unsure, rows, sure)
         ),
-        two_sided(largest_tail(rows, rows, known), largest_tail(rows, rows, sure)),
+        either(largest_tail(rows, rows, known), largest_tail(rows, rows, sure)),
         rows,
         unsure / rows,
         f"{unsure / rows:.1%} of {rows} rows are less sure than {expected.middle:.3g}, "
@@ -176,16 +176,19 @@ def examine_labels(counts: dict[str, Any], expected: Expected) -> Examined:
     labelled, error = int(rows.sum()), calibration_error(counts)
     if error is None:
         return Examined("labels", 1.0, None, 0, None, "none given")
-    promised = [float(p) for p in np.clip(sums / np.maximum(rows, 1), 0, 1)]
-    references: list[list[Seen]] = [promised]
+    groups = join_bins(rows)
+    rows, right, promised = (
+        np.bincount(groups, values) for values in (rows, right, sums)
+    )
+    known = [promised / rows]
     for correct, n in expected.right.values():
-        references.append(list(zip(correct, n, strict=True)))
-    wrong = [[_opposite(seen) for seen in known] for known in references]
+        known.append((np.bincount(groups, correct), np.bincount(groups, n)))
+    wrong = [_opposite(seen) for seen in known]
 
     def p_value(right: np.ndarray, wrong_answers: np.ndarray) -> float:
-        return two_sided(
-            max(combined_tail(wrong_answers, rows, known) for known in wrong),
-            max(combined_tail(right, rows, known) for known in references),
+        return either(
+            max(combined_tail(wrong_answers, rows, seen) for seen in wrong),
+            max(combined_tail(right, rows, seen) for seen in known),
         )
 
     nothing = np.zeros_like(rows)
@@ -197,7 +200,7 @@ def examine_labels(counts: dict[str, Any], expected: Expected) -> Examined:
         labelled,
         error,
         f"{labelled} labelled rows are right {right.sum() / labelled:.1%} of the time "
-        f"where {sums.sum() / labelled:.1%} was promised "
+        f"where {promised.sum() / labelled:.1%} was promised "
         f"(calibration error {error:.1%})",
     )
 
@@ -209,54 +212,67 @@ def calibration_error(counts: dict[str, Any]) -> float | None:
     return float(gaps.sum()) / labelled if labelled else None
 
 
-def tail(found: float, rows: float, seen: Seen) -> float:
+def join_bins(rows: np.ndarray) -> np.ndarray:
+    """Group of each bin, (15,): neighbours joined until each has 25 rows, or all one.
+
+    p-values of a handful of rows are coarse, and a sum of coarse ones sees nothing.
+    """
+    groups, own = np.zeros(len(rows), np.intp), 0.0
+    for place in range(1, len(rows)):
+        own += rows[place - 1]
+        full = own >= ROWS_PER_GROUP and rows[place:].sum() >= ROWS_PER_GROUP
+        groups[place] = groups[place - 1] + full
+        own = 0.0 if full else own
+    return groups
+
+
+def tail(found: Any, rows: Any, seen: Any) -> Any:
     """Chance of at least `found` among `rows` if they are like what was seen.
 
     seen : a share, or (found, rows) of a sample of the same kind. Given how many both
         hold together, the number in the sample is hypergeometric.
+    All of them may be arrays.
     """
     from scipy.stats import binom, hypergeom
 
-    if isinstance(seen, float):
-        return float(binom.sf(found - 1, rows, seen))
+    if not isinstance(seen, tuple):
+        return binom.sf(found - 1, rows, seen)
     before, size = seen
-    return float(hypergeom.cdf(before, rows + size, found + before, size))
+    return hypergeom.cdf(before, rows + size, found + before, size)
 
 
 def largest_tail(found: float, rows: float, known: Iterable[Seen]) -> float:
-    """`tail` against the domain that explains the rows best; one without domains."""
-    return max((tail(found, rows, seen) for seen in known), default=1.0)
+    """`tail` against the domain that explains the rows best."""
+    return max(float(tail(found, rows, seen)) for seen in known)
 
 
-def combined_tail(found: np.ndarray, rows: np.ndarray, known: list[Seen]) -> float:
-    """One p-value of all bins, by Fisher's sum of logarithms.
+def combined_tail(found: np.ndarray, rows: np.ndarray, seen: Any) -> float:
+    """One p-value of all groups, by Fisher's sum of logarithms.
 
-    Bins without rows, or that the reference has no rows in, say nothing. Right answers
-    of differing confidence vary less than a binomial with their mean (Hoeffding 1956),
-    so taking them for one is on the safe side.
+    Groups that the reference has no rows in say nothing. Right answers of differing
+    confidence vary less than a binomial with their mean (Hoeffding 1956), so taking
+    them for one is on the safe side.
     """
     from scipy.stats import chi2
 
-    used = [
-        j
-        for j, seen in enumerate(known)
-        if rows[j] and (isinstance(seen, float) or seen[1])
-    ]
-    if not used:
+    if isinstance(seen, tuple):
+        used = seen[1] > 0
+        found, rows, seen = found[used], rows[used], (seen[0][used], seen[1][used])
+    if not len(found):
         return 1.0
-    tails = [tail(found[j], rows[j], known[j]) for j in used]
+    tails = tail(found, rows, seen)
     logs = np.log(np.maximum(tails, np.finfo(float).tiny))
-    return float(chi2.sf(-2 * logs.sum(), 2 * len(used)))
+    return float(chi2.sf(-2 * logs.sum(), 2 * len(found)))
 
 
-def two_sided(one: float, other: float) -> float:
-    """Twice the smaller of the p-values of both directions."""
-    return min(1.0, 2 * min(one, other))
+def either(*p_values: float) -> float:
+    """One p-value of several directions: the smallest, times their number."""
+    return min(1.0, len(p_values) * min(p_values))
 
 
 def _share(seen: Seen) -> float:
-    return seen if isinstance(seen, float) else seen[0] / max(seen[1], 1)
+    return seen[0] / max(seen[1], 1) if isinstance(seen, tuple) else seen
 
 
-def _opposite(seen: Seen) -> Seen:
-    return 1 - seen if isinstance(seen, float) else (seen[1] - seen[0], seen[1])
+def _opposite(seen: Any) -> Any:
+    return (seen[1] - seen[0], seen[1]) if isinstance(seen, tuple) else 1 - seen

@@ -1,7 +1,7 @@
 """A partition of the feature space by k-means, and where a new feature falls."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ from coolhead.numerics.blocks import row_blocks
 RADIUS_QUANTILE = 0.99
 THREADS_FROM = 2**24
 REGION_ROWS = 5_000
+SMALLEST_REGION = 5
 
 
 @dataclass(frozen=True)
@@ -46,9 +47,12 @@ class Clusters:
         for rows in row_blocks(*features.shape):
             block = self.transform(features[rows])
             block -= middle
-            squared = norms - 2 * block @ centers.T
+            # Squares of what lies beyond 1e154 overflow: infinitely far is far enough.
+            with np.errstate(over="ignore", invalid="ignore"):
+                squared = norms - 2 * block @ centers.T
+                smallest = squared.min(axis=1) + np.vecdot(block, block)
             nearest[rows] = squared.argmin(axis=1)
-            smallest = squared.min(axis=1) + np.vecdot(block, block)
+            smallest[np.isnan(smallest)] = np.inf
             distance[rows] = np.sqrt(np.maximum(smallest, 0))
         return nearest, distance
 
@@ -139,15 +143,21 @@ def find_regions(
     """Cover features (n, d) with a few balls: one rough k-means, of a sample.
 
     Fewer distinct rows than clusters are no mistake here: there are fewer balls then.
+    A handful of stray rows makes no ball, whose radius would be next to nothing.
     """
     if len(features) > max_rows:
         rows = np.random.default_rng(random_state).permutation(len(features))
         features = features[np.sort(rows[:max_rows])]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return partition_features(
+        found = partition_features(
             features, n_clusters, n_init=1, scaling=scaling, random_state=random_state
-        ).clusters
+        )
+    kept = np.bincount(found.assignment) >= SMALLEST_REGION
+    if not kept.any():
+        return found.clusters
+    whole = found.clusters
+    return replace(whole, centers=whole.centers[kept], radii=whole.radii[kept])
 
 
 def _distinct_centers(centers: np.ndarray, labels: np.ndarray) -> np.ndarray:
