@@ -49,7 +49,7 @@ def unwrap(
         known = np.isin(labels, model.classes_)
         if not known.all():
             raise ValueError(
-                f"labels holds {np.asarray(labels)[~known][0]!r}; wanted classes of "
+                f"labels holds {np.asarray(labels)[~known][0]}; wanted classes of "
                 f"the classifier: {', '.join(map(str, model.classes_[:5]))}, ..."
             )
         labels = np.searchsorted(model.classes_, labels)
