@@ -120,7 +120,8 @@ def examine_features(counts: dict[str, Any], expected: Expected) -> Examined:
     )
     share = outside / checked if checked else None
     if not checked or not expected.outside:
-        reason = NO_EXPECTATION if checked else f"none came with {rows} rows"
+        unknown = f"none of {rows} rows could be compared with calibration features"
+        reason = NO_EXPECTATION if checked else unknown
         return Examined("features", 1.0, None, checked, share, reason)
     far, crowded = list(expected.outside.values()), list(expected.inside.values())
     directions = [(outside, far), (near, crowded)] if crowded else [(outside, far)]

@@ -15,6 +15,8 @@ RADIUS_QUANTILE = 0.99
 THREADS_FROM = 2**24
 REGION_ROWS = 5_000
 SMALLEST_REGION = 5
+SAFE_TO_SQUARE = 1e15
+FURTHEST = 1e140
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,10 @@ def find_regions(
     if len(features) > max_rows:
         rows = np.random.default_rng(random_state).permutation(len(features))
         features = features[np.sort(rows[:max_rows])]
+    if np.abs(features).max(initial=0) > SAFE_TO_SQUARE:
+        # k-means squares and sums in the features' own precision, which is no matter
+        # of where balls lie: rows beyond are as far away as rows can be.
+        features = np.clip(features.astype(np.float64), -FURTHEST, FURTHEST)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         found = partition_features(
