@@ -181,7 +181,7 @@ def examine_labels(counts: dict[str, Any], expected: Expected) -> Examined:
     rows, right, promised = (
         np.bincount(groups, values) for values in (rows, right, sums)
     )
-    known = [promised / rows]
+    known: list[Any] = [promised / rows]
     for correct, n in expected.right.values():
         known.append((np.bincount(groups, correct), np.bincount(groups, n)))
     wrong = [_opposite(seen) for seen in known]

@@ -71,7 +71,7 @@ class Expected:
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> Self:
         """The inverse of `to_dict`, also after JSON made lists of the tuples."""
-        shares = {
+        shares: dict[str, Any] = {
             name: {
                 domain: float(seen) if isinstance(seen, (int, float)) else _pair(seen)
                 for domain, seen in state[name].items()
