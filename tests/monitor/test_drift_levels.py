@@ -8,8 +8,8 @@ from coolhead.baselines import Identity
 from coolhead.calibrators import TemperatureScaling
 from coolhead.calibrators.base import PredictionDetails
 from coolhead.monitor import DriftMonitor, Expected
-from coolhead.monitor.counts import count_bins
 from coolhead.monitor.evidence import combined_tail, join_bins, judge, tail
+from coolhead.monitor.expected import count_bins
 
 RATE = 0.05
 

@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 
 from coolhead.calibrators.base import PredictionDetails
-from coolhead.metrics.bins import equal_width_index
-from coolhead.monitor.expected import N_BINS, Expected
+from coolhead.monitor.expected import N_BINS, Expected, count_bins
 from coolhead.numerics.checks import check_features, check_finite, check_labels
 from coolhead.shift.clusters import Clusters, locate
 
@@ -117,15 +116,3 @@ def _count_labelled(
     known = known.reshape(n_rows)
     correct = probabilities.argmax(axis=1) == codes
     return count_bins(confidence[known], correct[known])
-
-
-def count_bins(confidence: np.ndarray, correct: np.ndarray) -> dict[str, np.ndarray]:
-    """Rows, confidence and right answers in each of 15 bins of equal width."""
-    if not len(confidence):
-        return {}
-    index = equal_width_index(confidence, N_BINS)
-    sums = {"counts": None, "confidence": confidence, "correct": correct}
-    return {
-        f"bin_{name}": np.bincount(index, weights, N_BINS).astype(float)
-        for name, weights in sums.items()
-    }

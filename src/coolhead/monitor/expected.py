@@ -194,9 +194,21 @@ def expect_confidence(
         own = domains == name
         unsure[str(name)] = _counted(ask.is_unsure(confidence[own]))
         if labels is not None:
-            index = equal_width_index(confidence[own], N_BINS)
+            bins = count_bins(confidence[own], correct[own])
             right[str(name)] = (
-                np.bincount(index, correct[own], N_BINS).tolist(),
-                np.bincount(index, minlength=N_BINS).astype(float).tolist(),
+                bins["bin_correct"].tolist(),
+                bins["bin_counts"].tolist(),
             )
     return {"middle": middle, "unsure": unsure, "right": right}
+
+
+def count_bins(confidence: np.ndarray, correct: np.ndarray) -> dict[str, np.ndarray]:
+    """Rows, confidence and right answers in each of 15 bins of equal width."""
+    if not len(confidence):
+        return {}
+    index = equal_width_index(confidence, N_BINS)
+    sums = {"counts": None, "confidence": confidence, "correct": correct}
+    return {
+        f"bin_{name}": np.bincount(index, weights, N_BINS).astype(float)
+        for name, weights in sums.items()
+    }
