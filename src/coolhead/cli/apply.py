@@ -57,9 +57,6 @@ def apply(
         print_json(summary)
         return
     told = {name: value for name, value in summary.items() if value is not None}
-    signal = told.pop("drift", None)
-    if signal is not None:
-        told["drift"] = signal
     print_pairs({key: _shown(value) for key, value in told.items()})
 
 
@@ -78,24 +75,23 @@ def load_fitted(path: Path) -> Any:
 
 
 def build_monitor(metadata: dict[str, Any]) -> Any:
-    """A monitor that expects what the left-out calibration domains showed."""
-    from coolhead.monitor import DriftMonitor
+    """A monitor that expects what the calibration domains showed in fit."""
+    from coolhead.monitor import DriftMonitor, Expected
 
-    shares = metadata.get("left_out_shares")
-    known = isinstance(shares, dict) and len(shares) > 0
-    return DriftMonitor(max(shares.values())) if known else DriftMonitor()
+    expected = metadata.get("expected")
+    known = isinstance(expected, dict) and len(expected) > 0
+    return DriftMonitor(Expected.from_dict(expected) if known else Expected())
 
 
 def watched(monitor: Any) -> dict[str, Any]:
     """What the monitor saw while the file went past."""
     signal = monitor.check()
-    covered = signal.n_rows > 0
     return {
         "mean_confidence": monitor.mean_confidence,
         "ece": monitor.expected_calibration_error,
-        "share_outside": signal.share_outside if covered else None,
-        "alarm": signal.alarm if covered else None,
-        "drift": str(signal) if covered else None,
+        "share_outside": signal.of("features").found,
+        "alarm": signal.alarm,
+        "drift": str(signal),
     }
 
 

@@ -135,7 +135,7 @@ def _about(calibrator: Any, rows: "DomainArchive") -> dict[str, Any]:
     """What the calibrator was fitted on, for the header of its file."""
     from datetime import UTC, datetime
 
-    from coolhead.monitor import left_out_shares
+    from coolhead.monitor import DriftMonitor
 
     about = {
         "domains": rows.domain_sizes(),
@@ -143,15 +143,15 @@ def _about(calibrator: Any, rows: "DomainArchive") -> dict[str, Any]:
         "class_names": rows.class_names,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    clusters = getattr(calibrator, "clusters_", None)
-    if clusters is not None and rows.features is not None:
-        # What a domain shows that was not fitted on: the monitor's expectation.
-        about["left_out_shares"] = left_out_shares(
-            rows.features,
-            rows.domains,
-            n_clusters=len(clusters.centers),
-            scaling=clusters.scaling,
-        )
+    monitor = DriftMonitor.for_calibrator(
+        calibrator,
+        rows.features if calibrator.uses_features else None,
+        rows.domains,
+        logits=rows.logits,
+        labels=rows.labels,
+    )
+    # What the calibration domains show: `apply` compares a new file with it.
+    about["expected"] = monitor.expected.to_dict()
     return about
 
 

@@ -156,7 +156,12 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def coverage(self, X: Any) -> Any:
         """How far rows of X lie outside the calibration data."""
         check_is_fitted(self)
-        return self.calibrator_.coverage(self._features(X))
+        return self.calibrator_.coverage(self.features_of(X))
+
+    def features_of(self, X: Any) -> np.ndarray:
+        """What a calibrator that uses features sees of X, (n, d)."""
+        check_is_fitted(self)
+        return estimator_features(self.estimator_, X, self.features)
 
     def _query(self, X: Any) -> tuple[np.ndarray, Any]:
         check_is_fitted(self)
@@ -166,7 +171,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _features(self, X: Any) -> Any:
         if not self.calibrator_.uses_features:
             return None
-        return estimator_features(self.estimator_, X, self.features)
+        return self.features_of(X)
 
     def _unseen_logits(
         self, X: Any, y: np.ndarray, domains: Any, weights: Any
