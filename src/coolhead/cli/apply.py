@@ -78,9 +78,9 @@ def build_monitor(metadata: dict[str, Any]) -> Any:
     """A monitor that expects what the calibration domains showed in fit."""
     from coolhead.monitor import DriftMonitor, Expected
 
-    expected = metadata.get("expected")
-    known = isinstance(expected, dict) and len(expected) > 0
-    return DriftMonitor(Expected.from_dict(expected) if known else Expected())
+    told = metadata.get("expected")
+    expected = Expected.from_dict(told) if isinstance(told, dict) and told else None
+    return DriftMonitor(expected or Expected())
 
 
 def watched(monitor: Any) -> dict[str, Any]:

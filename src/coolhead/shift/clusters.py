@@ -52,7 +52,7 @@ class Clusters:
             np.clip(block, -FURTHEST, FURTHEST, out=block)
             squared = norms - 2 * block @ centers.T
             nearest[rows] = squared.argmin(axis=1)
-            smallest[np.isnan(smallest)] = np.inf
+            smallest = squared.min(axis=1) + np.vecdot(block, block)
             distance[rows] = np.sqrt(np.maximum(smallest, 0))
         return nearest, distance
 
@@ -139,28 +139,6 @@ def warn_of_merging(n_clusters: int, n_rows: int, partition: Partition) -> None:
         f"{found} distinct clusters; {found} are used",
         stacklevel=4,
     )
-
-
-def find_regions(
-    features: np.ndarray,
-    *,
-    n_clusters: int = 8,
-    scaling: str | None = None,
-    max_rows: int = REGION_ROWS,
-    random_state: int = 0,
-) -> Clusters:
-    """Cover features (n, d) with a few balls: one rough k-means, of a sample.
-
-    Fewer distinct rows than clusters are no mistake here: there are fewer balls then.
-    """
-    if len(features) > max_rows:
-        rows = np.random.default_rng(random_state).permutation(len(features))
-        features = features[np.sort(rows[:max_rows])]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        return partition_features(
-            features, n_clusters, n_init=1, scaling=scaling, random_state=random_state
-        ).clusters
 
 
 def find_regions(
