@@ -16,10 +16,9 @@ from coolhead.numerics.checks import (
     as_logits,
     check_domains,
     check_features,
-    check_finite,
     check_labels,
+    check_logit_values,
     check_weights,
-    refuse_probabilities,
 )
 from coolhead.numerics.moments import Rows, summarise_rows
 
@@ -68,13 +67,13 @@ class TemperatureCalibrator(BaseEstimator):
         """Temperature of each row, (n,) float64, all positive."""
         logits, features = self._check_query(logits, features)
         # The softmax would notice NaN in logits; here it does not come to that.
-        check_finite(logits, "logits")
-        return self._temperature(logits, features)
+        check_logit_values(logits, "logits")
+        return self._temperatures(logits, features)
 
     def predict_proba(self, logits: Any, features: Any = None) -> np.ndarray:
         """Calibrated probabilities softmax(z / T(x)), (n, k)."""
         logits, features = self._check_query(logits, features)
-        return softmax.softmax(logits, self._temperature(logits, features))
+        return softmax.softmax(logits, self._temperatures(logits, features))
 
     def confidence(
         self, logits: Any, features: Any = None
@@ -84,7 +83,7 @@ class TemperatureCalibrator(BaseEstimator):
         The (n, k) probabilities are never built.
         """
         logits, features = self._check_query(logits, features)
-        return softmax.confidence(logits, self._temperature(logits, features))
+        return softmax.confidence(logits, self._temperatures(logits, features))
 
     def details(self, logits: Any, features: Any = None) -> PredictionDetails:
         """Probabilities, temperature, nearest cluster and coverage of each row.
@@ -92,7 +91,7 @@ class TemperatureCalibrator(BaseEstimator):
         Where T does not depend on features, cluster and coverage are None.
         """
         logits, features = self._check_query(logits, features)
-        temperature = self._temperature(logits, features)
+        temperature = self._temperatures(logits, features)
         probabilities = softmax.softmax(logits, temperature)
         return describe_rows(self, probabilities, temperature, features)
 
@@ -112,6 +111,10 @@ class TemperatureCalibrator(BaseEstimator):
                 "wanted a cluster calibrator, or shift.coverage(batch, features)"
             )
         return coverage(features, clusters)
+
+    def _temperatures(self, logits: np.ndarray, features: Any) -> np.ndarray:
+        """T of each row; of no rows, none, whatever the method would need of them."""
+        return self._temperature(logits, features) if len(logits) else np.empty(0)
 
     def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
         raise NotImplementedError(f"{type(self).__name__} does not define T(x)")
@@ -149,9 +152,8 @@ class TemperatureCalibrator(BaseEstimator):
         """Check the arguments of a prediction against those of `fit`."""
         check_is_fitted(self)
         self._check_columns(np.shape(logits))
-        array = as_logits(logits)
-        if np.ndim(logits) != 1:
-            refuse_probabilities(array, "logits")
+        # Whether these are probabilities is asked in `fit`: one row cannot tell.
+        array = as_logits(logits, allow_empty=True)
         if not self.uses_features:
             return array, None
         return array, check_features(features, len(array), self.n_features_)

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coolhead.calibrators.base import FitData
-from coolhead.numerics.moments import Rows
 
 FULL_SIZE = 50
 SMALLEST_DOMAIN = 20
@@ -77,9 +76,8 @@ def drop_weightless(data: FitData) -> FitData:
     if data.weights is None or data.weights.all():
         return data
     kept = data.weights > 0
-    rows = data.rows
     return FitData(
-        Rows(rows.logits[kept], rows.peak[kept], rows.gap[kept], rows.drop[kept]),
+        data.rows.take(kept),
         data.labels[kept],
         None if data.features is None else data.features[kept],
         None if data.domains is None else data.domains[kept],

@@ -34,15 +34,27 @@ class Groups(NamedTuple):
 class Totals(NamedTuple):
     """Of every group, before any iteration; (g,) each.
 
-    n_samples : rows; mass : sum of the weights; spread : mean of (row maximum - row
-    mean); slope_at_zero, slope_at_infinity : of the loss, at the ends of b's range.
+    n_samples : rows; mass : sum of the weights; varied : share of the rows that are not
+    constant; log_spread : sum, over these, of share times the log of (row maximum - row
+    mean), masked classes left out; slope_at_zero, slope_at_infinity : of the loss, at
+    the ends of b's range.
     """
 
     n_samples: np.ndarray
     mass: np.ndarray
-    spread: np.ndarray
+    varied: np.ndarray
+    log_spread: np.ndarray
     slope_at_zero: np.ndarray
     slope_at_infinity: np.ndarray
+
+    def typical_spread(self) -> np.ndarray:
+        """Geometric mean of the rows' spreads; zero where all rows are constant.
+
+        An arithmetic mean would follow a single row of huge logits.
+        """
+        varied = self.varied > 0
+        mean = self.log_spread / np.where(varied, self.varied, 1.0)
+        return np.where(varied, np.exp(mean), 0.0)
 
 
 class Sums(NamedTuple):
@@ -64,10 +76,13 @@ Evaluate = Callable[[np.ndarray, np.ndarray], Sums]
 
 def group_totals(rows: Rows, groups: Groups) -> Totals:
     """What decides, per group, whether the loss has a minimum and where to look."""
+    # Differences near the smallest number of the type cannot be scaled to order one.
+    varied = rows.spread > 1e4 * np.finfo(rows.peak.dtype).tiny
     return Totals(
         np.bincount(groups.codes, minlength=groups.count),
         np.bincount(groups.codes, groups.share, groups.count),
-        groups.mean(rows.drop),
+        groups.mean(varied),
+        groups.mean(np.log(np.where(varied, rows.spread, 1.0))),
         groups.mean(rows.gap - rows.drop),
         groups.mean(rows.gap),
     )
@@ -79,12 +94,14 @@ def group_sums(
     index: np.ndarray | None,
     log_inverse: np.ndarray,
     active: np.ndarray,
+    *,
+    exact: bool = False,
 ) -> Sums:
     """One pass over the rows (over the rows `index`) of the active groups."""
     visit = _rows_of(active, groups.codes, index)
     codes = groups.codes if visit is None else groups.codes[visit]
     share = groups.share if visit is None else groups.share[visit]
-    moments = row_moments(rows, np.exp(log_inverse)[codes], visit)
+    moments = row_moments(rows, np.exp(log_inverse)[codes], visit, exact=exact)
     return Sums(
         np.bincount(codes, share * moments.loss, groups.count),
         np.bincount(codes, share * moments.score, groups.count),

@@ -19,7 +19,8 @@ def temperature_slopes(
     buffer, inverse = block_buffer(logits), 1 / np.asarray(temperature, np.float64)
     for rows, shifted in _shifted_blocks(logits):
         powers, b = buffer[: len(shifted)], inverse[rows]
-        np.multiply(shifted, b[:, None].astype(buffer.dtype), out=powers)
+        with np.errstate(over="ignore"):
+            np.multiply(shifted, b[:, None].astype(buffer.dtype), out=powers)
         np.exp(powers, out=powers)
         total = powers.sum(axis=1, dtype=np.float64)
         mean = np.vecdot(powers, shifted) / total
@@ -93,5 +94,8 @@ def _shifted_blocks(logits: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
         block = logits[rows]
         shifted = buffer[: len(block)]
         peak = block.max(axis=1, keepdims=True).astype(buffer.dtype)
-        np.subtract(block, peak, out=shifted, dtype=buffer.dtype)
+        with np.errstate(over="ignore"):
+            np.subtract(block, peak, out=shifted, dtype=buffer.dtype)
+        # Zero times infinity is no number; zero times the largest number is zero.
+        np.maximum(shifted, np.finfo(buffer.dtype).min, out=shifted)
         yield rows, shifted

@@ -7,7 +7,7 @@ from zlib import error as ZlibError
 
 import numpy as np
 
-from coolhead.numerics.checks import logits_from_probabilities
+from coolhead.numerics.probabilities import logits_from_probabilities
 from coolhead.predictions.opened import Columns, OpenedFile, refuse_damaged
 
 ELEMENTS_PER_BLOCK = 2**21

@@ -9,7 +9,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from coolhead.calibrators.quality import judge_losses
 from coolhead.numerics.blocks import row_blocks
-from coolhead.numerics.checks import check_labels, check_logits, check_weights
+from coolhead.numerics.checks import (
+    as_logits,
+    check_labels,
+    check_logit_values,
+    check_logits,
+    check_weights,
+)
 
 
 class ScoreData(NamedTuple):
@@ -86,7 +92,8 @@ class ScoreCalibrator(BaseEstimator):
 
     def _check_query(self, logits: Any) -> np.ndarray:
         check_is_fitted(self)
-        array = check_logits(logits)
+        array = as_logits(logits, allow_empty=True)
+        check_logit_values(array, "logits")
         if array.shape[1] != self.n_classes_:
             raise ValueError(
                 f"logits has {array.shape[1]} columns; X has {array.shape[1]} "

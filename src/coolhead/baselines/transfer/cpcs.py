@@ -11,6 +11,7 @@ from scipy.optimize import minimize_scalar
 
 from coolhead.baselines.transfer.weighted import remember_quality, weigh_rows
 from coolhead.calibrators.base import TemperatureCalibrator
+from coolhead.numerics.masks import typical
 from coolhead.numerics.scan import brier_scan
 from coolhead.numerics.softmax import brier_rows
 from coolhead.numerics.temperature import BOUND, Status
@@ -65,7 +66,7 @@ class CPCS(TemperatureCalibrator):
         weights = weigh_rows(
             self, data, features, target_features, reference_features, density_ratio
         )
-        spread = float(np.average(data.rows.drop, weights=weights))
+        spread = typical(data.rows.spread, weights)
         self.temperature_, self.brier_, status = minimise_brier(
             data.rows.logits, data.labels, weights, spread
         )
