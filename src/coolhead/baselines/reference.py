@@ -12,7 +12,6 @@ from coolhead.baselines.transfer.weighted import remember_quality
 from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.temperature import set_level
 from coolhead.metrics import expected_calibration_error
-from coolhead.numerics.masks import typical
 from coolhead.numerics.softmax import confidence
 from coolhead.numerics.temperature import BOUND, Status
 
@@ -123,7 +122,7 @@ class OracleErrorTemperature(TemperatureCalibrator):
     ) -> Self:
         """Scan temperatures for the smallest calibration error (without weights)."""
         data = self._begin_fit(logits, labels, None, sample_domain, sample_weight)
-        spread = typical(data.rows.spread)
+        spread = data.rows.typical_spread()
         self.temperature_, self.error_ = 1.0, float("nan")
         status = Status.CONSTANT_LOGITS
         if spread > 0:

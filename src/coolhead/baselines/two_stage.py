@@ -90,7 +90,7 @@ class TwoStageCalibration(BaseEstimator):
     def _scaled(self, logits: Any, features: Any) -> np.ndarray:
         temperature = self.first_.temperature(logits, features)
         # Differences decide; far from the origin float32 would round them away.
-        array = as_logits(logits).astype(np.float64)
+        array = as_logits(logits, allow_empty=True).astype(np.float64)
         array -= array.max(axis=1, keepdims=True)
         return array / temperature[:, None]
 

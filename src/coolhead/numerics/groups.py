@@ -35,14 +35,16 @@ class Totals(NamedTuple):
     """Of every group, before any iteration; (g,) each.
 
     n_samples : rows; mass : sum of the weights; varied : share of the rows that are not
-    constant; log_spread : sum, over these, of share times the log of (row maximum - row
-    mean), masked classes left out; slope_at_zero, slope_at_infinity : of the loss, at
-    the ends of b's range.
+    constant, log_drop : their sum of share times log (row maximum - row mean); useful,
+    log_spread : the same where masked classes do not count; slope_at_zero,
+    slope_at_infinity : of the loss, at the ends of b's range.
     """
 
     n_samples: np.ndarray
     mass: np.ndarray
     varied: np.ndarray
+    log_drop: np.ndarray
+    useful: np.ndarray
     log_spread: np.ndarray
     slope_at_zero: np.ndarray
     slope_at_infinity: np.ndarray
@@ -50,10 +52,15 @@ class Totals(NamedTuple):
     def typical_spread(self) -> np.ndarray:
         """Geometric mean of the rows' spreads; zero where all rows are constant.
 
-        An arithmetic mean would follow a single row of huge logits.
+        An arithmetic mean would follow a single row of huge logits. A group in which
+        nothing is within reach is on a scale of its own: there, all classes count.
         """
-        varied = self.varied > 0
-        mean = self.log_spread / np.where(varied, self.varied, 1.0)
+        useful, varied = self.useful > 0, self.varied > 0
+        mean = np.where(
+            useful,
+            self.log_spread / np.where(useful, self.useful, 1.0),
+            self.log_drop / np.where(varied, self.varied, 1.0),
+        )
         return np.where(varied, np.exp(mean), 0.0)
 
 
@@ -77,12 +84,15 @@ Evaluate = Callable[[np.ndarray, np.ndarray], Sums]
 def group_totals(rows: Rows, groups: Groups) -> Totals:
     """What decides, per group, whether the loss has a minimum and where to look."""
     # Differences near the smallest number of the type cannot be scaled to order one.
-    varied = rows.spread > 1e4 * np.finfo(rows.peak.dtype).tiny
+    smallest = 1e4 * np.finfo(rows.peak.dtype).tiny
+    varied, useful = rows.drop > smallest, rows.spread > smallest
     return Totals(
         np.bincount(groups.codes, minlength=groups.count),
         np.bincount(groups.codes, groups.share, groups.count),
         groups.mean(varied),
-        groups.mean(np.log(np.where(varied, rows.spread, 1.0))),
+        groups.mean(np.log(np.where(varied, rows.drop, 1.0))),
+        groups.mean(useful),
+        groups.mean(np.log(np.where(useful, rows.spread, 1.0))),
         groups.mean(rows.gap - rows.drop),
         groups.mean(rows.gap),
     )

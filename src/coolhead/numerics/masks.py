@@ -12,6 +12,7 @@ that order a class beyond it has a probability below exp(-300).
 import numpy as np
 
 from coolhead.numerics.blocks import row_blocks
+from coolhead.numerics.checks import masked_label_message
 
 REACH = 300.0
 SAMPLED_ROWS = 256
@@ -37,17 +38,66 @@ def useful_reach(
 
 
 def useful_drops(block: np.ndarray, peak: np.ndarray, reach: float) -> np.ndarray:
-    """Largest logit minus the mean of those within reach, (n,) float64, of a block.
-
-    Where nothing but the largest is within reach the whole row is on another scale:
-    everything but -inf counts.
-    """
+    """Largest logit minus the mean of those within reach, (n,) float64, of a block."""
     drops = distances(block, peak)
     useful = drops <= reach
-    alone = useful.sum(axis=1) == 1
-    useful[alone] = np.isfinite(drops[alone])
-    total = np.where(useful, drops, 0.0).sum(axis=1)
-    return total / useful.sum(axis=1)
+    # Divided first: the sum of numbers near the largest would be none.
+    drops /= useful.sum(axis=1, keepdims=True)
+    return np.where(useful, drops, 0.0).sum(axis=1)
+
+
+def label_reach(logits: np.ndarray, labels: np.ndarray) -> float:
+    """`useful_reach` of labelled rows that nobody has summarised."""
+    peak = logits.max(axis=1)
+    gap = peak.astype(np.float64) - logits[np.arange(len(labels)), labels]
+    masked = np.flatnonzero(np.isinf(gap))
+    if len(masked):
+        raise ValueError(masked_label_message(labels, masked))
+    deepest = max(
+        float(distances(logits[rows], peak[rows]).max())
+        for rows in row_blocks(*logits.shape)
+    )
+    return useful_reach(logits, peak, gap, deepest)
+
+
+def hide_masked(
+    logits: np.ndarray, reach: float, labels: np.ndarray | None = None
+) -> np.ndarray:
+    """The same logits with -inf for all masked classes; a copy only where needed.
+
+    A label shows that its class counts, however low: its row is left as it is.
+    """
+    hidden = logits
+    for rows in row_blocks(*logits.shape):
+        block = logits[rows]
+        with np.errstate(over="ignore"):
+            if float(block.max()) - float(block.min()) <= reach:
+                continue
+        drops = distances(block, block.max(axis=1))
+        masked = np.isfinite(drops) & (drops > reach)
+        if labels is not None:
+            masked[masked[np.arange(len(block)), labels[rows]]] = False
+        if masked.any():
+            hidden = logits.copy() if hidden is logits else hidden
+            hidden[rows][masked] = -np.inf
+    return hidden
+
+
+def class_counts(logits: np.ndarray) -> np.ndarray:
+    """Number of classes of each row that are not -inf, (n,)."""
+    counts = [
+        np.isfinite(logits[rows]).sum(axis=1) for rows in row_blocks(*logits.shape)
+    ]
+    return np.concatenate(counts)
+
+
+def without_masked(probabilities: np.ndarray, logits: np.ndarray) -> np.ndarray:
+    """Probabilities of a block, exactly zero where the logit is -inf."""
+    masked = np.isneginf(logits)
+    if not masked.any():
+        return probabilities
+    kept = np.where(masked, 0.0, probabilities)
+    return kept / kept.sum(axis=1, keepdims=True)
 
 
 def distances(block: np.ndarray, peak: np.ndarray) -> np.ndarray:
@@ -79,9 +129,12 @@ def typical_spread(logits: np.ndarray) -> float:
 
 
 def _typical_margin(logits: np.ndarray, peak: np.ndarray) -> float:
-    """Median, over some rows, of the largest logit minus the next smaller one."""
+    """Lower quartile, over some rows, of the largest logit minus the next smaller one.
+
+    More than half of the rows may have but one class.
+    """
     step = max(1, len(logits) // SAMPLED_ROWS)
     drops = distances(logits[::step], peak[::step])
     margins = np.where(drops > 0, drops, np.inf).min(axis=1)
     margins = margins[np.isfinite(margins)]
-    return float(np.median(margins)) if len(margins) else 0.0
+    return float(np.quantile(margins, 0.25)) if len(margins) else 0.0

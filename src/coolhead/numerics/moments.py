@@ -7,7 +7,7 @@ import numpy as np
 
 from coolhead.numerics.blocks import block_buffer, computing_dtype, row_blocks
 from coolhead.numerics.checks import bad_logits_message, masked_label_message
-from coolhead.numerics.masks import useful_drops, useful_reach
+from coolhead.numerics.masks import typical, useful_drops, useful_reach
 from coolhead.numerics.probabilities import (
     LOOSEST_SUM,
     MOST_ROWS,
@@ -35,6 +35,10 @@ class Rows:
     spread: np.ndarray
     deepest: float
     reach: float
+
+    def typical_spread(self, weights: np.ndarray | None = None) -> float:
+        """The unit of temperatures, as `Totals.typical_spread` has it per group."""
+        return typical(self.spread, weights) or typical(self.drop, weights)
 
     def take(self, index: np.ndarray) -> "Rows":
         """Some of the rows."""

@@ -64,13 +64,15 @@ def affine_slopes(
     buffer = block_buffer(logits)
     slope, bias = slope.astype(buffer.dtype), bias.astype(buffer.dtype)
     for rows in row_blocks(*logits.shape):
-        block = logits[rows].astype(buffer.dtype, copy=False)
+        masked = np.isneginf(logits[rows])
+        block = filled(logits[rows].astype(buffer.dtype, copy=False))
         scores, weight = buffer[: len(block)], sample_weight[rows]
         if slope.ndim == 1:
             np.multiply(block, slope, out=scores)
         else:
             np.matmul(block, slope.T, out=scores)
         scores += bias
+        scores[masked] = -np.inf
         each = np.arange(len(block)), labels[rows]
         scores -= scores.max(axis=1, keepdims=True)
         own = scores[each].astype(np.float64)
@@ -85,6 +87,12 @@ def affine_slopes(
         else:
             by_slope += scores.T @ block
     return loss, by_slope, by_bias
+
+
+def filled(block: np.ndarray) -> np.ndarray:
+    """A block with zero for -inf, so that a masked class adds nothing to any sum."""
+    masked = np.isneginf(block)
+    return np.where(masked, block.dtype.type(0), block) if masked.any() else block
 
 
 def _shifted_blocks(logits: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:

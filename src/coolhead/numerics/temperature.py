@@ -36,8 +36,8 @@ from coolhead.numerics.newton import Minimum, Pull, minimise
 BOUND = 300.0
 LAST_STEP = {np.float32: 3e-4, np.float64: 3e-6}
 # At the minimum the slope is a difference of equal numbers; where the loss bends less
-# than a tenth of their size, single precision no longer finds the sixth digit of T.
-LOPSIDED = 10.0
+# than a fifth of their size, single precision no longer finds the sixth digit of T.
+LOPSIDED = 5.0
 
 
 class Status(StrEnum):

@@ -16,31 +16,36 @@ from coolhead.numerics.checks import (
     check_logits,
     check_weights,
 )
+from coolhead.numerics.masks import hide_masked, label_reach, without_masked
 
 
 class ScoreData(NamedTuple):
-    """Checked arguments of `fit`; weights have mean one."""
+    """Checked arguments of `fit`; weights have mean one, masked logits are -inf."""
 
     logits: np.ndarray
     labels: np.ndarray
     weights: np.ndarray
     absent: np.ndarray
+    reach: float
 
 
 class ScoreCalibrator(BaseEstimator):
     """Maps logits to probabilities; the predicted class may change.
 
     A subclass writes `_learn(data) -> status` and `_probabilities`, which gets a
-    block of checked logits (m, k) and returns rows that sum to one.
+    block of checked logits (m, k), -inf for masked classes, and returns rows that sum
+    to one.
 
     Attributes
     ----------
     accuracy_change_ : accuracy after minus before calibration, on the fit set.
     absent_classes_ : classes without a row in the fit set; they keep their scores.
+    reach_ : how far below its row's largest a logit may lie and not count as masked.
     status_, nll_, nll_uncalibrated_ : of the fit set.
     """
 
     n_classes_: int
+    reach_: float
 
     def fit(
         self,
@@ -54,7 +59,7 @@ class ScoreCalibrator(BaseEstimator):
         """Learn from labelled rows; `features` and `sample_domain` are not used."""
         data = check_scores(logits, labels, sample_weight)
         self.n_classes_ = self.n_features_in_ = data.logits.shape[1]
-        self.absent_classes_ = data.absent
+        self.absent_classes_, self.reach_ = data.absent, data.reach
         if len(data.absent) and self._learns_classes():
             warnings.warn(_absent_message(self, data.absent), stacklevel=2)
         status = self._learn(data)
@@ -66,7 +71,7 @@ class ScoreCalibrator(BaseEstimator):
         logits = self._check_query(logits)
         probabilities = np.empty(logits.shape, np.result_type(logits, np.float32))
         for rows in row_blocks(*logits.shape):
-            probabilities[rows] = self._probabilities(logits[rows])
+            probabilities[rows] = self._unmasked_probabilities(logits[rows])
         return probabilities
 
     def confidence(
@@ -76,9 +81,14 @@ class ScoreCalibrator(BaseEstimator):
         logits = self._check_query(logits)
         largest, predicted = np.empty(len(logits)), np.empty(len(logits), np.intp)
         for rows in row_blocks(*logits.shape):
-            block = self._probabilities(logits[rows])
+            block = self._unmasked_probabilities(logits[rows])
             largest[rows], predicted[rows] = block.max(axis=1), block.argmax(axis=1)
         return largest, predicted
+
+    def _unmasked_probabilities(self, logits: np.ndarray) -> np.ndarray:
+        """`_probabilities`, with exactly zero for masked classes."""
+        logits = hide_masked(logits, self.reach_)
+        return without_masked(self._probabilities(logits), logits)
 
     def _learns_classes(self) -> bool:
         """Whether every class has parameters of its own."""
@@ -107,7 +117,9 @@ class ScoreCalibrator(BaseEstimator):
         losses, change = np.empty(len(data.labels)), np.empty(len(data.labels))
         for rows in row_blocks(*data.logits.shape):
             labels = data.labels[rows]
-            after = self._probabilities(data.logits[rows])
+            after = without_masked(
+                self._probabilities(data.logits[rows]), data.logits[rows]
+            )
             own = after[np.arange(len(labels)), labels].astype(np.float64)
             losses[rows] = -np.log(np.maximum(own, np.finfo(float).tiny))
             right = data.logits[rows].argmax(axis=1) == labels
@@ -141,4 +153,6 @@ def check_scores(logits: Any, labels: Any, sample_weight: Any) -> ScoreData:
     weights = check_weights(sample_weight, n_rows)
     weights = np.ones(n_rows) if weights is None else weights / weights.mean()
     mass = np.bincount(labels, weights, n_classes)
-    return ScoreData(array, labels, weights, np.flatnonzero(mass == 0))
+    reach = label_reach(array, labels)
+    array = hide_masked(array, reach, labels)
+    return ScoreData(array, labels, weights, np.flatnonzero(mass == 0), reach)

@@ -16,7 +16,7 @@ from coolhead.baselines.transfer.weighted import remember_beyond
 from coolhead.calibrators.base import FitData, TemperatureCalibrator
 from coolhead.calibrators.temperature import set_level
 from coolhead.numerics.blocks import row_blocks
-from coolhead.numerics.masks import distances, typical
+from coolhead.numerics.masks import distances
 from coolhead.numerics.slopes import temperature_slopes
 from coolhead.numerics.temperature import BOUND
 
@@ -76,7 +76,7 @@ class ParameterizedTemperature(TemperatureCalibrator):
         data = self._begin_fit(logits, labels, None, sample_domain, sample_weight)
         common = set_level(data, data.weights)
         self.temperature_ = float(common.temperature[0])
-        spread = typical(data.rows.spread)
+        spread = data.rows.typical_spread()
         self.reach_ = data.rows.reach
         self.bounds_ = (spread / BOUND, spread * BOUND) if spread > 0 else (1.0, 1.0)
         inputs = largest_logits(data.rows.logits, self.n_top, self.reach_)

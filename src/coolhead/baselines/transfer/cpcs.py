@@ -11,7 +11,6 @@ from scipy.optimize import minimize_scalar
 
 from coolhead.baselines.transfer.weighted import remember_quality, weigh_rows
 from coolhead.calibrators.base import TemperatureCalibrator
-from coolhead.numerics.masks import typical
 from coolhead.numerics.scan import brier_scan
 from coolhead.numerics.softmax import brier_rows
 from coolhead.numerics.temperature import BOUND, Status
@@ -66,7 +65,7 @@ class CPCS(TemperatureCalibrator):
         weights = weigh_rows(
             self, data, features, target_features, reference_features, density_ratio
         )
-        spread = typical(data.rows.spread, weights)
+        spread = data.rows.typical_spread(weights)
         self.temperature_, self.brier_, status = minimise_brier(
             data.rows.logits, data.labels, weights, spread
         )
