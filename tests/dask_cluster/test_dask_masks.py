@@ -30,7 +30,7 @@ def test_a_masked_label_is_named_with_its_block():
     rows = make_rows(4, 300)
     rows["logits"][170, rows["labels"][170]] = -np.inf
     spread = distributed(rows, 100)
-    with pytest.raises(ValueError, match="block from row 100 on: .* in row 70, where"):
+    with pytest.raises(ValueError, match=r"block from row 100 on: .* in row 70, where"):
         coolhead.dask.fit_temperature(spread["logits"], spread["labels"])
 
 

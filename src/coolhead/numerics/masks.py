@@ -42,7 +42,7 @@ def useful_drops(block: np.ndarray, peak: np.ndarray, reach: float) -> np.ndarra
     drops = distances(block, peak)
     useful = drops <= reach
     # Divided first: the sum of numbers near the largest would be none.
-    drops /= useful.sum(axis=1, keepdims=True)
+    drops /= np.maximum(useful.sum(axis=1, keepdims=True), 1)
     return np.where(useful, drops, 0.0).sum(axis=1)
 
 
@@ -101,8 +101,11 @@ def without_masked(probabilities: np.ndarray, logits: np.ndarray) -> np.ndarray:
 
 
 def distances(block: np.ndarray, peak: np.ndarray) -> np.ndarray:
-    """Each row's largest logit minus its logits, float64, of a block."""
-    with np.errstate(over="ignore"):
+    """Each row's largest logit minus its logits, float64, of a block.
+
+    Rows that are no logits give NaN; those who compute with the logits refuse them.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
         return peak[:, None].astype(np.float64) - block
 
 

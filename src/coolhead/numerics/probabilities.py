@@ -24,7 +24,7 @@ def rounded_sum_tolerance(values: np.ndarray) -> float:
     """How far rows (n, k) of probabilities, rounded like these, may miss a sum of 1.
 
     Half precision, also the one with eight bits, shows in the last bits of single
-    precision; decimals show as whole numbers of tenths, hundredths, ...
+    precision; decimals show as whole numbers of hundredths, thousandths, ...
     """
     exact = sum_tolerance(values.dtype)
     with np.errstate(over="ignore"):
@@ -37,7 +37,7 @@ def rounded_sum_tolerance(values: np.ndarray) -> float:
         elif not used & 0x1FFF:
             exact = 5e-3  # eleven bits were kept
     noise = np.finfo(np.float32 if is_single else np.float64).eps
-    for decimals in range(1, 7):
+    for decimals in range(2, 7):
         steps = values.astype(np.float64) * 10**decimals
         with np.errstate(invalid="ignore"):
             apart = np.abs(steps - np.rint(steps))

@@ -16,7 +16,7 @@ from coolhead.baselines.transfer.weighted import remember_beyond
 from coolhead.calibrators.base import FitData, TemperatureCalibrator
 from coolhead.calibrators.temperature import set_level
 from coolhead.numerics.blocks import row_blocks
-from coolhead.numerics.masks import distances
+from coolhead.numerics.masks import distances, useful_drops
 from coolhead.numerics.slopes import temperature_slopes
 from coolhead.numerics.temperature import BOUND
 
@@ -142,9 +142,9 @@ def largest_logits(logits: np.ndarray, n_top: int, reach: float) -> np.ndarray:
     n_top = min(n_top, n_classes)
     largest = np.empty((n_rows, n_top))
     for rows in row_blocks(n_rows, n_classes):
-        drops = distances(logits[rows], logits[rows].max(axis=1))
-        useful = drops <= reach
-        mean = np.where(useful, drops, 0.0).sum(axis=1) / useful.sum(axis=1)
+        peak = logits[rows].max(axis=1)
+        mean = useful_drops(logits[rows], peak, reach)
+        drops = distances(logits[rows], peak)
         top = np.sort(np.partition(drops, n_top - 1, axis=1)[:, :n_top], axis=1)
         largest[rows] = np.where(top <= reach, mean[:, None] - top, 0.0)
     return largest

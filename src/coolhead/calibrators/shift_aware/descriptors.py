@@ -229,7 +229,8 @@ def _peaks(logits: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray]:
         margin[rows] = two[:, 1] - two[:, 0]
         drops = two[:, 1:] - block
         useful = drops <= min(reach, 1e149)
-        height[rows] = np.where(useful, drops, 0).sum(axis=1) / useful.sum(axis=1)
+        count = np.maximum(useful.sum(axis=1), 1)
+        height[rows] = np.where(useful, drops, 0).sum(axis=1) / count
     usual = min(reach, 1e149) / REACH
     alone = margin > min(reach, 1e149)
     height = np.maximum(height, np.finfo(np.float32).tiny)
