@@ -1,6 +1,6 @@
 """One pass over the logits: what the temperature solver needs of every row."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -42,8 +42,14 @@ class Rows:
 
     def take(self, index: np.ndarray) -> "Rows":
         """Some of the rows."""
-        per_row = (self.logits, self.peak, self.gap, self.drop, self.spread)
-        return Rows(*(part[index] for part in per_row), self.deepest, self.reach)
+        return replace(
+            self,
+            logits=self.logits[index],
+            peak=self.peak[index],
+            gap=self.gap[index],
+            drop=self.drop[index],
+            spread=self.spread[index],
+        )
 
 
 class Moments(NamedTuple):

@@ -16,7 +16,7 @@ from coolhead.baselines.transfer.weighted import remember_beyond
 from coolhead.calibrators.base import FitData, TemperatureCalibrator
 from coolhead.calibrators.temperature import set_level
 from coolhead.numerics.blocks import row_blocks
-from coolhead.numerics.masks import distances, useful_drops
+from coolhead.numerics.masks import distances, hide_masked, useful_drops
 from coolhead.numerics.slopes import temperature_slopes
 from coolhead.numerics.temperature import BOUND
 
@@ -94,13 +94,15 @@ class ParameterizedTemperature(TemperatureCalibrator):
         shapes = [weights.shape for weights, _ in layers]
         weights = np.ones(len(inputs)) if data.weights is None else data.weights
         shares = weights / weights.sum()
+        # On its way the search may try a T at which a mask of -1e4 is none.
+        logits = hide_masked(data.rows.logits, self.reach_, data.labels)
 
         def objective(parameters: np.ndarray) -> tuple[float, np.ndarray]:
             layers = unpack(parameters, shapes)
             output, memory = forward(inputs, layers)
             temperature, free = self._bounded(output)
             losses, slopes = temperature_slopes(
-                data.rows.logits, data.labels, temperature, self.loss
+                logits, data.labels, temperature, self.loss
             )
             gradients = backward(shares * slopes * free, layers, memory)
             norm = sum(float(np.sum(w**2)) for w, _ in layers)
