@@ -58,7 +58,7 @@ def test_rounded_probabilities_are_no_logits_but_can_become_some(name, k):
 def test_genuine_logits_in_the_unit_interval_are_never_refused(dtype, k):
     for seed in range(300):
         rng = np.random.default_rng(seed)
-        n = int(rng.integers(8, 40))
+        n = 1 if seed % 10 == 0 else int(rng.integers(8, 40))
         logits = rng.random((n, k)).astype(dtype)
         if seed % 3 == 0:
             logits = np.round(logits, int(rng.integers(1, 4)))

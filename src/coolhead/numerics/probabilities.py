@@ -54,6 +54,8 @@ def refuse_probabilities(array: np.ndarray, name: str) -> None:
     that come together: any single row of logits may sum to one.
     """
     n_rows = len(array)
+    if n_rows == 1:
+        return
     excess, first, others = np.full(n_rows, np.inf), None, 0
     for block in row_blocks(*array.shape):
         part = array[block]
