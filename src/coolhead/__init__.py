@@ -43,7 +43,7 @@ if TYPE_CHECKING:
         reliability_curve,
     )
     from coolhead.monitor import DriftMonitor
-    from coolhead.numerics.checks import logits_from_probabilities
+    from coolhead.numerics.probabilities import logits_from_probabilities
     from coolhead.numerics.temperature import Status, fit_temperature
     from coolhead.persist import load_calibrator, save_calibrator
 
@@ -57,7 +57,7 @@ __getattr__, __dir__, __all__ = lazy_names(  # pyright: ignore
         "calibrators.shift_aware": ["ShiftAwareTemperature"],
         "calibrators.select": ["SelectByDomain"],
         "calibrators.classifier": ["CalibratedClassifier"],
-        "numerics.checks": ["logits_from_probabilities"],
+        "numerics.probabilities": ["logits_from_probabilities"],
         "numerics.temperature": ["fit_temperature", "Status"],
         "metrics": [
             "expected_calibration_error",

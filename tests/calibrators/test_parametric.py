@@ -137,7 +137,7 @@ def test_pts_beats_one_temperature_where_it_depends_on_the_logits(loss):
 
 def test_pts_inputs_and_few_classes():
     logits, labels = logits_and_labels(200, 3, scale=2.0)
-    top = largest_logits(logits, 10)
+    top = largest_logits(logits, 10, np.inf)
     assert top.shape == (200, 3)
     assert np.all(np.diff(top, axis=1) <= 0)
     method = ParameterizedTemperature(max_iter=20).fit(logits, labels)

@@ -42,7 +42,7 @@ def test_error_oracle_says_when_it_stands_at_the_end_of_its_range(right):
     logits, _ = logits_and_labels(200, 4)
     labels = logits.argmax(axis=1) if right else logits.argmin(axis=1)
     method = OracleErrorTemperature().fit(logits, labels)
-    spread = np.mean(logits.max(axis=1) - logits.mean(axis=1))
+    spread = np.exp(np.log(logits.max(axis=1) - logits.mean(axis=1)).mean())
     assert method.status_ == "at_bound"
     assert spread / 301 < method.temperature_ < 301 * spread
 

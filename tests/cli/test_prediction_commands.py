@@ -14,7 +14,7 @@ from coolhead.archive import DomainArchive
 from coolhead.calibrators.ensemble import TemperatureEnsemble
 from coolhead.cli import COMMANDS, application
 from coolhead.metrics import expected_calibration_error
-from coolhead.numerics.checks import logits_from_probabilities
+from coolhead.numerics.probabilities import logits_from_probabilities
 from coolhead.numerics.softmax import softmax
 from coolhead.persist import load_calibrator, read_header
 

@@ -230,7 +230,7 @@ class TestWhatIsRefused:
         with pytest.raises(ValueError, match=message):
             ch.fit_temperature(logits, labels, **rest)
 
-    @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+    @pytest.mark.parametrize("value", [np.nan, np.inf])
     def test_not_finite(self, value):
         broken = self.logits.copy()
         broken[7, 1] = value

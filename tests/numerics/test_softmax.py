@@ -39,7 +39,7 @@ def test_huge_logits_do_not_overflow():
     assert (conf[0], predicted[0]) == (1.0, 0)
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_not_finite_is_refused_with_its_row(value):
     logits = np.zeros((3000, 100), np.float32)
     logits[2345, 7] = value

@@ -135,3 +135,20 @@ def test_wrong_shapes_are_named(ensemble, queries):
         module(logits)
     with pytest.raises(ValueError, match=r"features has shape .1000, 4.; wanted"):
         module(logits, features[:, :4])
+
+
+@pytest.mark.parametrize("value", [-np.inf, -1e9, -1e4])
+def test_masked_classes_equal_numpy(calibrator, queries, value):
+    logits, features = queries[0].copy(), queries[1]
+    rng = np.random.default_rng(0)
+    hide = rng.random(logits.shape) < 0.3
+    hide[np.arange(len(logits)), logits.argmax(axis=1)] = False
+    hide[:5] = np.arange(logits.shape[1]) != logits[:5].argmax(axis=1)[:, None]
+    logits[hide] = value
+    module = CalibratedSoftmax(calibrator)
+    found = module.details(torch.tensor(logits), torch.tensor(features))
+    wanted = calibrator.temperature(logits, features)
+    np.testing.assert_allclose(found.temperature.numpy(), wanted, rtol=1e-5)
+    probabilities = calibrator.predict_proba(logits, features)
+    np.testing.assert_allclose(found.probabilities.numpy(), probabilities, atol=1e-5)
+    assert (probabilities[hide] == 0).all()

@@ -7,7 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from coolhead.numerics.checks import check_domains, check_finite
+from coolhead.numerics.checks import (
+    check_domains,
+    check_finite,
+    check_logit_values,
+)
 from coolhead.suggest import suggest
 
 
@@ -26,7 +30,8 @@ def check_values(array: np.ndarray, name: str, first_row: int = 0) -> None:
 
     The only look that files and archives take at the values of large arrays.
     """
-    check_finite(array, name, first_row)
+    check = check_logit_values if name == "logits" and array.ndim == 2 else check_finite
+    check(array, name, first_row)
 
 
 def check_length(length: int, n_rows: int, name: str) -> None:

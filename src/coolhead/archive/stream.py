@@ -7,7 +7,7 @@ import numpy as np
 
 from coolhead.archive.checks import check_values
 from coolhead.archive.prediction_file import Columns, PredictionFile, naming
-from coolhead.numerics.checks import (
+from coolhead.numerics.probabilities import (
     check_probabilities,
     logits_from_probabilities,
     probabilities_message,

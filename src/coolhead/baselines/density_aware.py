@@ -63,7 +63,7 @@ class DensityAwareTemperature(TemperatureCalibrator):
         # Without training rows each row is measured against the other calibration rows.
         self._check_options()
         own = data.reference is None
-        known = data.features if own else data.reference
+        known: Any = data.features if own else data.reference
         self._layers()
         rng = np.random.default_rng(self.random_state)
         kept = np.sort(rng.permutation(len(known))[: self.max_reference])

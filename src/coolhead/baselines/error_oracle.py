@@ -37,7 +37,7 @@ class OracleErrorTemperature(TemperatureCalibrator):
         self.n_bins = n_bins
 
     def _learn(self, data: CalibrationData) -> None:
-        spread = float(data.rows.drop.mean())
+        spread = data.rows.typical_spread()
         self.temperature_, self.error_ = 1.0, float("nan")
         status = Status.CONSTANT_LOGITS
         if spread > 0:

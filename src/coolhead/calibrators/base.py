@@ -11,7 +11,7 @@ from coolhead.numerics import softmax
 from coolhead.numerics.checks import (
     as_logits,
     check_features,
-    check_finite,
+    check_logit_values,
     missing_features_message,
 )
 from coolhead.shift.clusters import Clusters, locate
@@ -186,7 +186,8 @@ class Calibrator(BaseEstimator):
         """Check the arguments of a prediction against those of `fit`."""
         check_is_fitted(self)
         self._check_columns(np.shape(logits))
-        array = as_logits(logits)
+        # Whether these are probabilities is asked in `fit`: one row cannot tell.
+        array = as_logits(logits, allow_empty=True)
         if not self.uses_features:
             return array, None
         return array, check_features(features, len(array), self.n_features_)
@@ -218,13 +219,13 @@ class TemperatureCalibrator(Calibrator):
         """Temperature of each row, (n,) float64, all positive."""
         logits, features = self._check_query(logits, features)
         # The softmax would notice NaN in logits; here it does not come to that.
-        check_finite(logits, "logits")
-        return self._temperature(logits, features)
+        check_logit_values(logits, "logits")
+        return self._temperatures(logits, features)
 
     def predict_proba(self, logits: Any, features: Any = None) -> np.ndarray:
         """Calibrated probabilities softmax(z / T(x)), (n, k)."""
         logits, features = self._check_query(logits, features)
-        return softmax.softmax(logits, self._temperature(logits, features))
+        return softmax.softmax(logits, self._temperatures(logits, features))
 
     def confidence(
         self, logits: Any, features: Any = None
@@ -234,7 +235,7 @@ class TemperatureCalibrator(Calibrator):
         The (n, k) probabilities are never built.
         """
         logits, features = self._check_query(logits, features)
-        return softmax.confidence(logits, self._temperature(logits, features))
+        return softmax.confidence(logits, self._temperatures(logits, features))
 
     def details(self, logits: Any, features: Any = None) -> PredictionDetails:
         """Probabilities, temperature, nearest cluster and coverage of each row.
@@ -242,9 +243,13 @@ class TemperatureCalibrator(Calibrator):
         Where T does not depend on features, cluster and coverage are None.
         """
         logits, features = self._check_query(logits, features)
-        temperature = self._temperature(logits, features)
+        temperature = self._temperatures(logits, features)
         probabilities = softmax.softmax(logits, temperature)
         return self._describe(probabilities, temperature, features)
+
+    def _temperatures(self, logits: np.ndarray, features: Any) -> np.ndarray:
+        """T of each row; of no rows, none, whatever the method would need of them."""
+        return self._temperature(logits, features) if len(logits) else np.empty(0)
 
     def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
         """The same temperature for every row."""

@@ -31,7 +31,6 @@ from coolhead.numerics.groups import (
 from coolhead.numerics.moments import Rows, peak_rows, summarise_rows
 from coolhead.numerics.newton import Pull
 from coolhead.numerics.temperature import (
-    LAST_STEP,
     Problem,
     Solution,
     TemperatureFit,
@@ -69,10 +68,15 @@ def solve_blocks(table: Table, n_groups: int = 1, pull: Pull | None = None) -> S
     totals, sample = _look(table, counts, strides)
     if not totals.mass.any():
         raise ValueError("sample_weight is zero in every row; wanted one weight > 0")
-    last_step = LAST_STEP[computing_dtype(table["logits"])]
-    evaluate = partial(_evaluate, table, totals.mass)
+    if not 1e-150 < totals.mass.max() < 1e150:
+        # Only proportions count, and sums of such numbers would be no numbers.
+        scaled = table["weights"].astype(np.float64) / totals.mass.max()
+        return solve_blocks({**table, "weights": scaled}, n_groups, pull)
     rough = None if strides is None else _rough(sample, totals.mass)
-    return solve(Problem(totals, evaluate, rough, last_step), pull)
+    evaluate = partial(_evaluate, table, totals.mass)
+    exact = partial(evaluate, exact=True)
+    dtype = computing_dtype(table["logits"])
+    return solve(Problem(totals, evaluate, rough, exact, dtype), pull)
 
 
 def name_codes(column: Any) -> tuple[np.ndarray, Any]:
@@ -166,7 +170,7 @@ def _open(
         labels = check_labels(block["labels"], logits.shape[1], len(logits))
         weights = block.get("weights", np.ones(len(logits)))
         if weights.any():  # a block may well hold nothing but zeros
-            weights = check_weights(weights, len(logits))
+            check_weights(weights, len(logits))
         rows = summarise_rows(logits, labels, scores="scores" in block)
     except ValueError as error:
         raise ValueError(f"block from row {first_row} on: {error}") from None
@@ -185,7 +189,12 @@ def _rough(sample: list[tuple], mass: np.ndarray) -> Evaluate:
 
 
 def _evaluate(
-    table: Table, mass: np.ndarray, log_inverse: np.ndarray, active: np.ndarray
+    table: Table,
+    mass: np.ndarray,
+    log_inverse: np.ndarray,
+    active: np.ndarray,
+    *,
+    exact: bool = False,
 ) -> Sums:
     """One pass over all blocks."""
     parts = per_block(
@@ -194,6 +203,7 @@ def _evaluate(
         (len(Sums._fields), len(mass)),
         log_inverse=log_inverse.copy(),  # the solver goes on writing in its own
         active=active.copy(),
+        exact=exact,
     )
     sums = np.asarray(parts.sum(axis=0).compute())
     divisor = np.where(mass > 0, mass, 1.0)
@@ -202,11 +212,15 @@ def _evaluate(
 
 
 def _sums_of_block(
-    block: dict[str, np.ndarray], log_inverse: np.ndarray, active: np.ndarray
+    block: dict[str, np.ndarray],
+    log_inverse: np.ndarray,
+    active: np.ndarray,
+    exact: bool,
 ) -> np.ndarray:
     logits, labels = as_logits(block["logits"]), block["labels"]
     codes = block.get("codes", np.zeros(len(logits), np.uint8))
     weights = block.get("weights", np.ones(len(logits)))
     groups = Groups(codes, weights, len(log_inverse))
     rows = peak_rows(logits, labels)
-    return np.array(group_sums(rows, groups, None, log_inverse, active))[None]
+    sums = group_sums(rows, groups, None, log_inverse, active, exact=exact)
+    return np.array(sums)[None]

@@ -8,7 +8,8 @@ from scipy.special import ndtr
 from coolhead.metrics.bins import Binning, bin_index, equal_width_index, gap_sums
 from coolhead.metrics.vectors import check_bins, correctness_and_confidence
 from coolhead.numerics.blocks import row_blocks
-from coolhead.numerics.checks import check_labels, check_probabilities
+from coolhead.numerics.checks import check_labels
+from coolhead.numerics.probabilities import check_probabilities
 
 
 def expected_calibration_error(

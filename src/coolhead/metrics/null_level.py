@@ -6,7 +6,7 @@ import numpy as np
 
 from coolhead.metrics.bins import Binning, bin_index
 from coolhead.metrics.vectors import check_confidence
-from coolhead.numerics.checks import check_probabilities
+from coolhead.numerics.probabilities import check_probabilities
 
 
 def expected_calibration_error_null(

@@ -6,7 +6,8 @@ import numpy as np
 
 from coolhead.metrics.vectors import correctness_and_confidence
 from coolhead.numerics.blocks import row_blocks
-from coolhead.numerics.checks import check_labels, check_logits, check_probabilities
+from coolhead.numerics.checks import check_labels, check_logits
+from coolhead.numerics.probabilities import check_probabilities
 from coolhead.numerics.softmax import brier_rows, log_loss_rows
 
 

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from coolhead.numerics.blocks import row_blocks
-from coolhead.numerics.checks import check_labels, check_probabilities
+from coolhead.numerics.checks import check_labels
+from coolhead.numerics.probabilities import check_probabilities
 
 # A softmax in float32 may exceed one by its rounding error, never by more.
 ROUNDING = 1e-6

@@ -14,11 +14,13 @@ def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
         yield slice(start, min(start + size, n_rows))
 
 
-def block_buffer(logits: np.ndarray) -> np.ndarray:
-    """An empty array that holds any block of `logits` in its computing precision."""
+def block_buffer(
+    logits: np.ndarray, dtype: type[np.floating] | None = None
+) -> np.ndarray:
+    """An empty array for any block of `logits`, by default in computing precision."""
     n_rows, n_columns = logits.shape
     size = min(n_rows, max(1, ELEMENTS_PER_BLOCK // n_columns))
-    return np.empty((size, n_columns), computing_dtype(logits))
+    return np.empty((size, n_columns), dtype or computing_dtype(logits))
 
 
 def computing_dtype(logits: np.ndarray) -> type[np.floating]:

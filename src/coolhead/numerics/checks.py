@@ -4,20 +4,20 @@ from typing import Any
 
 import numpy as np
 
+from coolhead.numerics.arrays import real_array, unmasked
 from coolhead.numerics.blocks import row_blocks
+from coolhead.numerics.probabilities import refuse_probabilities
 
 
-def sum_tolerance(dtype: np.dtype) -> float:
-    """How far a row of rounded probabilities may miss a sum of one."""
-    return 5e-3 if dtype == np.float16 else 1e-4
-
-
-def as_logits(logits: Any, name: str = "logits") -> np.ndarray:
+def as_logits(
+    logits: Any, name: str = "logits", *, allow_empty: bool = False
+) -> np.ndarray:
     """Shape and type of logits, without a look at the values.
 
-    Binary scores of shape (n,) become the two columns [0, s].
+    Binary scores of shape (n,) become the two columns [0, s]. A prediction may be asked
+    of no rows at all (`allow_empty`), a fit may not.
     """
-    array = _real_array(logits, name)
+    array = real_array(logits, name)
     if array.ndim == 1:
         array = np.column_stack([np.zeros_like(array), array])
     if array.ndim != 2:
@@ -26,7 +26,7 @@ def as_logits(logits: Any, name: str = "logits") -> np.ndarray:
             "logits, or (n,) scores of a binary classifier. "
             "Reshape your data, e.g. with array.reshape(1, -1) for a single sample."
         )
-    if array.shape[0] == 0:
+    if array.shape[0] == 0 and not allow_empty:
         raise ValueError(
             f"{name} is empty: found 0 sample(s) (shape={array.shape}) while a minimum "
             "of 1 is required."
@@ -43,10 +43,53 @@ def as_logits(logits: Any, name: str = "logits") -> np.ndarray:
 def check_logits(logits: Any, name: str = "logits") -> np.ndarray:
     """`as_logits`, refusing NaN, infinity and probabilities, with row numbers."""
     array = as_logits(logits, name)
-    check_finite(array, name)
+    check_logit_values(array, name)
     if np.ndim(logits) != 1:
         refuse_probabilities(array, name)
     return array
+
+
+def check_logit_values(array: np.ndarray, name: str, first_row: int = 0) -> None:
+    """Refuse NaN, +infinity, and rows of nothing but -infinity.
+
+    A logit of -infinity is a masked class, of probability exactly zero.
+    first_row : number of the first row, where `array` is a piece of something longer.
+    """
+    if array.dtype.kind in "iub":
+        return
+    for block in row_blocks(*array.shape):
+        part = array[block]
+        if np.isfinite(part).all():
+            continue
+        # The largest is NaN, +inf or -inf in exactly the rows that are refused.
+        bad = np.flatnonzero(~np.isfinite(part.max(axis=1)))
+        if len(bad):
+            rows = bad + block.start
+            raise ValueError(bad_logits_message(array, rows, name, first_row))
+
+
+def bad_logits_message(
+    array: np.ndarray, rows: np.ndarray, name: str, first_row: int = 0
+) -> str:
+    largest = np.asarray(array[rows[0]]).max()
+    rows = rows + first_row
+    if np.isneginf(largest):
+        return (
+            f"{name} is -inf for every class in row {_listed(rows)}; wanted at least "
+            "one class that is not masked"
+        )
+    kind = "NaN" if np.isnan(largest) else "infinity"
+    return (
+        f"{name} contains {kind} in row {_listed(rows)}; wanted finite values, or "
+        "-inf for a masked class"
+    )
+
+
+def masked_label_message(labels: np.ndarray, rows: np.ndarray) -> str:
+    return (
+        f"labels holds class {labels[rows[0]]} in row {_listed(rows)}, where its logit "
+        "is -inf: a masked class has probability zero; wanted one that is not masked"
+    )
 
 
 def check_finite(array: np.ndarray, name: str, first_row: int = 0) -> None:
@@ -71,35 +114,18 @@ def not_finite_message(
     values = np.asarray(array[rows[0]]).ravel()
     found = values[~np.isfinite(values)][0]
     kind = "NaN" if np.isnan(found) else "infinity"
+    listed = _listed(rows + first_row)
+    return f"{name} contains {kind} in row {listed}; every value must be finite"
+
+
+def _listed(rows: np.ndarray) -> str:
     more = " and more" if len(rows) > 5 else ""
-    listed = ", ".join(str(int(row) + first_row) for row in rows[:5])
-    return f"{name} contains {kind} in row {listed}{more}; every value must be finite"
-
-
-def refuse_probabilities(array: np.ndarray, name: str) -> None:
-    """Refuse arrays all of whose rows lie in [0, 1] and sum to one."""
-    for block in row_blocks(*array.shape):
-        part = array[block]
-        # Written so that NaN, which no comparison holds for, is no probability.
-        if not (part.min() >= 0 and part.max() <= 1):
-            return
-        excess = np.abs(part.sum(axis=1, dtype=np.float64) - 1).max()
-        if not excess <= sum_tolerance(array.dtype):
-            return
-    raise ValueError(probabilities_message(name))
-
-
-def probabilities_message(name: str) -> str:
-    return (
-        f"{name} holds probabilities: every row lies in [0, 1] and sums to 1; wanted "
-        "logits (scores before the softmax). Where only probabilities exist, pass "
-        "coolhead.logits_from_probabilities(p)"
-    )
+    return ", ".join(str(int(row)) for row in rows[:5]) + more
 
 
 def check_labels(labels: Any, n_classes: int, n_rows: int) -> np.ndarray:
     """Class indices in 0..k-1, one per row of the logits."""
-    array = np.asarray(labels)
+    array = np.asarray(unmasked(labels, "labels"))
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -143,7 +169,7 @@ def check_features(
     """A finite (n, d) array with as many rows as the logits (None: any number)."""
     if features is None:
         raise ValueError(missing_features_message(n_rows or 0))
-    array = _real_array(features, name)
+    array = real_array(features, name)
     if array.ndim != 2 or array.shape[1] == 0:
         wanted = "n" if n_rows is None else n_rows
         raise ValueError(
@@ -173,7 +199,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
     """Finite weights >= 0 that are not all zero, or None."""
     if sample_weight is None:
         return None
-    array = _real_array(sample_weight, "sample_weight").astype(np.float64, copy=False)
+    array = real_array(sample_weight, "sample_weight").astype(np.float64, copy=False)
     if array.shape != (n_rows,):
         raise ValueError(
             f"sample_weight.shape == {array.shape}; wanted one weight per row, "
@@ -188,14 +214,16 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
         )
     if not array.any():
         raise ValueError("sample_weight is zero in every row; wanted one weight > 0")
-    return array
+    # Only proportions count, and sums of such numbers would be no numbers.
+    extreme = not 1e-150 < array.max() < 1e150
+    return array / array.max() if extreme else array
 
 
 def check_domains(
     sample_domain: Any, n_rows: int, name: str = "sample_domain"
 ) -> np.ndarray:
     """One domain (string or integer) per row."""
-    array = np.asarray(sample_domain)
+    array = np.asarray(unmasked(sample_domain, name))
     if array.shape != (n_rows,):
         kind = name.split("_")[-1].removesuffix("s")
         raise ValueError(
@@ -220,79 +248,3 @@ def _is_missing(value: Any) -> bool:
     return value is None or (
         not isinstance(value, str) and str(value) in ("nan", "<NA>", "NaT")
     )
-
-
-def check_probabilities(
-    probabilities: Any, name: str = "probabilities", first_row: int = 0
-) -> np.ndarray:
-    """A finite (n, k) array of rows in [0, 1] that sum to one."""
-    array = _real_array(probabilities, name)
-    if array.ndim != 2 or 0 in array.shape or array.shape[1] < 2:
-        raise ValueError(f"{name} has shape {array.shape}; wanted (n, k) with k >= 2")
-    for block in row_blocks(*array.shape):
-        part = array[block].astype(np.float64)
-        slack = sum_tolerance(array.dtype)
-        with np.errstate(invalid="ignore"):
-            wrong = ~(
-                (part >= 0).all(axis=1)
-                & (part <= 1 + slack).all(axis=1)
-                & (np.abs(part.sum(axis=1) - 1) <= slack)
-            )
-        if wrong.any():
-            row = int(np.argmax(wrong))
-            number = row + block.start + first_row
-            raise ValueError(
-                f"{name} row {number} is no probability vector (smallest "
-                f"{part[row].min():.4g}, sum {part[row].sum():.6g}); wanted values in "
-                "[0, 1] that sum to 1"
-            )
-    return array
-
-
-def logits_from_probabilities(probabilities: Any) -> np.ndarray:
-    """Logits whose softmax gives back `probabilities`: their logarithms.
-
-    Parameters
-    ----------
-    probabilities : (n, k) rows that sum to one, or (n,) probabilities of class 1.
-        Zeros are taken as the smallest normal number, so that every logit is finite.
-
-    Returns
-    -------
-    (n, k) array of log-probabilities, which temperature scaling can use as logits:
-    the softmax forgets an additive constant per row, and so does every temperature.
-    """
-    array = _real_array(probabilities, "probabilities")
-    if array.ndim == 1:
-        array = np.column_stack([1 - array, array])
-    array = check_probabilities(array)
-    dtype = np.float64 if array.dtype == np.float64 else np.float32
-    logits = array.astype(dtype)
-    np.maximum(logits, np.finfo(dtype).tiny, out=logits)
-    return np.log(logits, out=logits)
-
-
-def _real_array(values: Any, name: str) -> np.ndarray:
-    """A real NumPy array, not copied unless it holds integers or objects."""
-    if hasattr(values, "toarray"):
-        raise TypeError(
-            f"{name} is a sparse container, but dense data is required; use .toarray()"
-        )
-    if np.ma.is_masked(values):
-        raise ValueError(
-            f"{name} has masked entries, whose values are unknown; wanted an array "
-            "without a mask, e.g. values.filled(0.0)"
-        )
-    array = np.asarray(values)
-    if array.dtype.kind == "c":
-        raise ValueError(f"Complex data not supported: {name} has type {array.dtype}")
-    if array.dtype.kind in "iub":
-        return array.astype(np.float64)
-    if array.dtype.kind != "f":
-        try:
-            array = array.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise type(error)(
-                f"{name} has type {array.dtype} ({error}); wanted real numbers"
-            ) from error
-    return array

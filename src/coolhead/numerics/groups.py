@@ -34,15 +34,34 @@ class Groups(NamedTuple):
 class Totals(NamedTuple):
     """Of every group, before any iteration; (g,) each.
 
-    n_samples : rows; mass : sum of the weights; spread : mean of (row maximum - row
-    mean); slope_at_zero, slope_at_infinity : of the loss, at the ends of b's range.
+    n_samples : rows; mass : sum of the weights; varied : share of the rows that are not
+    constant, log_drop : their sum of share times log (row maximum - row mean); useful,
+    log_spread : the same where masked classes do not count; slope_at_zero,
+    slope_at_infinity : of the loss, at the ends of b's range.
     """
 
     n_samples: np.ndarray
     mass: np.ndarray
-    spread: np.ndarray
+    varied: np.ndarray
+    log_drop: np.ndarray
+    useful: np.ndarray
+    log_spread: np.ndarray
     slope_at_zero: np.ndarray
     slope_at_infinity: np.ndarray
+
+    def typical_spread(self) -> np.ndarray:
+        """Geometric mean of the rows' spreads; zero where all rows are constant.
+
+        An arithmetic mean would follow a single row of huge logits. A group in which
+        nothing is within reach is on a scale of its own: there, all classes count.
+        """
+        useful, varied = self.useful > 0, self.varied > 0
+        mean = np.where(
+            useful,
+            self.log_spread / np.where(useful, self.useful, 1.0),
+            self.log_drop / np.where(varied, self.varied, 1.0),
+        )
+        return np.where(varied, np.exp(mean), 0.0)
 
 
 class Sums(NamedTuple):
@@ -64,10 +83,16 @@ Evaluate = Callable[[np.ndarray, np.ndarray], Sums]
 
 def group_totals(rows: Rows, groups: Groups) -> Totals:
     """What decides, per group, whether the loss has a minimum and where to look."""
+    # Differences near the smallest number of the type cannot be scaled to order one.
+    smallest = 1e4 * np.finfo(rows.peak.dtype).tiny
+    varied, useful = rows.drop > smallest, rows.spread > smallest
     return Totals(
         np.bincount(groups.codes, minlength=groups.count),
         np.bincount(groups.codes, groups.share, groups.count),
-        groups.mean(rows.drop),
+        groups.mean(varied),
+        groups.mean(np.log(np.where(varied, rows.drop, 1.0))),
+        groups.mean(useful),
+        groups.mean(np.log(np.where(useful, rows.spread, 1.0))),
         groups.mean(rows.gap - rows.drop),
         groups.mean(rows.gap),
     )
@@ -79,12 +104,14 @@ def group_sums(
     index: np.ndarray | None,
     log_inverse: np.ndarray,
     active: np.ndarray,
+    *,
+    exact: bool = False,
 ) -> Sums:
     """One pass over the rows (over the rows `index`) of the active groups."""
     visit = _rows_of(active, groups.codes, index)
     codes = groups.codes if visit is None else groups.codes[visit]
     share = groups.share if visit is None else groups.share[visit]
-    moments = row_moments(rows, np.exp(log_inverse)[codes], visit)
+    moments = row_moments(rows, np.exp(log_inverse)[codes], visit, exact=exact)
     return Sums(
         np.bincount(codes, share * moments.loss, groups.count),
         np.bincount(codes, share * moments.score, groups.count),

@@ -1,16 +1,21 @@
 """One pass over the logits: what the temperature solver needs of every row."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from coolhead.numerics.blocks import block_buffer, computing_dtype, row_blocks
-from coolhead.numerics.checks import (
-    not_finite_message,
-    probabilities_message,
-    sum_tolerance,
+from coolhead.numerics.checks import bad_logits_message, masked_label_message
+from coolhead.numerics.masks import typical, useful_drops, useful_reach
+from coolhead.numerics.probabilities import (
+    LOOSEST_SUM,
+    MOST_ROWS,
+    refuse_probabilities,
 )
+
+# exp of these is zero: further down a class is only further from being seen.
+LOWEST = {np.float32: -200.0, np.float64: -1000.0}
 
 
 @dataclass(frozen=True)
@@ -18,17 +23,33 @@ class Rows:
     """Logits with labels, and the facts about each row that never change.
 
     peak : (n,) largest logit; gap : (n,) peak minus the label's logit;
-    drop : (n,) peak minus the row's mean. Both differences are float64 and >= 0.
+    drop : (n,) peak minus the mean of all logits but -inf; spread : (n,) peak minus the
+    mean of the logits within `reach` (see `masks`). All differences are float64, >= 0.
+    deepest : the largest distance of any logit to the peak of its row.
     """
 
     logits: np.ndarray
     peak: np.ndarray
     gap: np.ndarray
     drop: np.ndarray
+    spread: np.ndarray
+    deepest: float
+    reach: float
 
-    def take(self, rows: np.ndarray) -> "Rows":
-        """Some of the rows, by mask or numbers."""
-        return Rows(self.logits[rows], self.peak[rows], self.gap[rows], self.drop[rows])
+    def typical_spread(self, weights: np.ndarray | None = None) -> float:
+        """The unit of temperatures, as `Totals.typical_spread` has it per group."""
+        return typical(self.spread, weights) or typical(self.drop, weights)
+
+    def take(self, index: np.ndarray) -> "Rows":
+        """Some of the rows."""
+        return replace(
+            self,
+            logits=self.logits[index],
+            peak=self.peak[index],
+            gap=self.gap[index],
+            drop=self.drop[index],
+            spread=self.spread[index],
+        )
 
 
 class Moments(NamedTuple):
@@ -43,14 +64,14 @@ class Moments(NamedTuple):
 
 
 def summarise_rows(logits: np.ndarray, labels: np.ndarray, *, scores: bool) -> Rows:
-    """Read the logits once; refuse NaN, infinity and probabilities.
+    """Read the logits once; refuse NaN, infinity, masked labels and probabilities.
 
     scores : binary scores were given, which may well lie in [0, 1].
     """
     n_rows, n_columns = logits.shape
     buffer = block_buffer(logits)
     mean_of = np.full(n_columns, 1 / n_columns, buffer.dtype)
-    peak, drop = np.empty(n_rows, buffer.dtype), np.empty(n_rows)
+    peak, drop, depths = np.empty(n_rows, buffer.dtype), np.empty(n_rows), []
     for rows in row_blocks(n_rows, n_columns):
         block, work = logits[rows], buffer[: rows.stop - rows.start]
         top = block.max(axis=1)
@@ -59,43 +80,59 @@ def summarise_rows(logits: np.ndarray, labels: np.ndarray, *, scores: bool) -> R
             np.subtract(top[:, None], block, out=work, dtype=buffer.dtype)
             drop[rows] = work @ mean_of
         _mend_or_refuse(logits, rows, drop)
+        depths.append(float(work.max()))
     if not scores:
         _refuse_probabilities(logits, peak, drop)
-    own = logits[np.arange(n_rows), labels].astype(np.float64)
-    return Rows(logits, peak, peak - own, drop)
+    gap = _gaps(logits, labels, peak)
+    deepest = max(depths)
+    reach = useful_reach(logits, peak, gap, deepest)
+    spread = _spreads(logits, peak, drop, depths, reach)
+    return Rows(logits, peak, gap, drop, spread, deepest, reach)
 
 
 def peak_rows(logits: np.ndarray, labels: np.ndarray) -> Rows:
     """What `row_moments` needs of rows that were summarised before; no drop."""
     peak = logits.max(axis=1).astype(computing_dtype(logits), copy=False)
-    own = logits[np.arange(len(logits)), labels].astype(np.float64)
-    return Rows(logits, peak, peak - own, np.zeros(0))
+    with np.errstate(over="ignore"):
+        deepest = float(peak.max()) - float(logits.min()) if len(logits) else 0.0
+    gap, none = _gaps(logits, labels, peak), np.zeros(0)
+    return Rows(logits, peak, gap, none, none, deepest, np.inf)
 
 
 def row_moments(
-    rows: Rows, inverse_temperature: np.ndarray, index: np.ndarray | None = None
+    rows: Rows,
+    inverse_temperature: np.ndarray,
+    index: np.ndarray | None = None,
+    *,
+    exact: bool = False,
 ) -> Moments:
     """Loss, d loss / d log b and Var(b z) of each row at its own b, (m,) float64.
 
-    `index` restricts the pass to those rows; b has one entry per row visited.
+    `index` restricts the pass to those rows; b has one entry per row visited. `exact`
+    computes in double precision whatever the logits are.
     """
     logits = rows.logits
     n_rows = len(logits) if index is None else len(index)
     out = Moments(np.empty(n_rows), np.empty(n_rows), np.empty(n_rows))
-    shifted, powers = block_buffer(logits[:n_rows]), block_buffer(logits[:n_rows])
-    ones = np.ones(logits.shape[1], shifted.dtype)
-    scale = inverse_temperature.astype(computing_dtype(logits))
+    dtype = np.float64 if exact else computing_dtype(logits)
+    shifted = block_buffer(logits[:n_rows], dtype)
+    powers, ones = np.empty_like(shifted), np.ones(logits.shape[1], dtype)
+    scale = inverse_temperature.astype(dtype)
+    masked = _runs_over(rows.deepest, scale)
     for block in row_blocks(n_rows, logits.shape[1]):
         pick = block if index is None else index[block]
         z, p = shifted[: block.stop - block.start], powers[: block.stop - block.start]
-        np.subtract(logits[pick], rows.peak[pick, None], out=z, dtype=z.dtype)
-        np.multiply(z, scale[block, None], out=z)
+        with np.errstate(over="ignore"):
+            np.subtract(logits[pick], rows.peak[pick, None], out=z, dtype=dtype)
+            np.multiply(z, scale[block, None], out=z)
+        if masked:  # zero times infinity is no number
+            np.maximum(z, LOWEST[dtype], out=z)
         np.exp(z, out=p)
         total = (p @ ones).astype(np.float64)
         first = np.vecdot(p, z) / total
         np.multiply(p, z, out=p)
         second = np.vecdot(p, z) / total
-        gap = rows.gap[pick] * inverse_temperature[block]
+        gap = rows.gap[pick] * scale[block].astype(np.float64)
         out.loss[block] = np.log(total) + gap
         out.score[block] = first + gap
         # Rounding may leave a tiny negative variance where one class has all mass.
@@ -103,25 +140,58 @@ def row_moments(
     return out
 
 
+def _runs_over(deepest: float, scale: np.ndarray) -> bool:
+    """Whether some scaled logit may be too far down for its type."""
+    if not len(scale):
+        return False
+    with np.errstate(over="ignore"):
+        furthest = deepest * float(scale.max())
+    return not furthest < float(np.finfo(scale.dtype).max) / 4
+
+
+def _gaps(logits: np.ndarray, labels: np.ndarray, peak: np.ndarray) -> np.ndarray:
+    own = logits[np.arange(len(logits)), labels].astype(np.float64)
+    gap = peak - own
+    if not np.isfinite(gap).all():
+        raise ValueError(masked_label_message(labels, np.flatnonzero(np.isinf(own))))
+    return gap
+
+
+def _spreads(
+    logits: np.ndarray,
+    peak: np.ndarray,
+    drop: np.ndarray,
+    depths: list[float],
+    reach: float,
+) -> np.ndarray:
+    """`drop` without masked classes; only blocks that hold some are read again."""
+    if max(depths) <= reach:
+        return drop
+    spread = drop.copy()
+    for rows, depth in zip(row_blocks(*logits.shape), depths, strict=True):
+        if depth > reach:
+            spread[rows] = useful_drops(logits[rows], peak[rows], reach)
+    return spread
+
+
 def _mend_or_refuse(logits: np.ndarray, rows: slice, drop: np.ndarray) -> None:
     """A mean is finite unless an entry is not, or the float32 sum overflowed."""
     broken = np.flatnonzero(~np.isfinite(drop[rows])) + rows.start
     if not len(broken):
         return
-    bad = broken[~np.isfinite(logits[broken]).all(axis=1)]
+    bad = broken[~np.isfinite(logits[broken].max(axis=1))]
     if len(bad):
-        raise ValueError(not_finite_message(logits, bad, "logits"))
-    exact = logits[broken].astype(np.float64)
-    drop[broken] = exact.max(axis=1) - exact.mean(axis=1)
+        raise ValueError(bad_logits_message(logits, bad, "logits"))
+    exact = logits[broken]
+    drop[broken] = useful_drops(exact, exact.max(axis=1), np.finfo(np.float64).max)
 
 
 def _refuse_probabilities(
     logits: np.ndarray, peak: np.ndarray, drop: np.ndarray
 ) -> None:
-    if peak.max() > 1:
-        return
-    total = logits.shape[1] * (peak - drop)
-    if np.abs(total - 1).max() > sum_tolerance(logits.dtype):
-        return
-    if all(logits[rows].min() >= 0 for rows in row_blocks(*logits.shape)):
-        raise ValueError(probabilities_message("logits"))
+    """The sums are known already; only rows that look the part are read again."""
+    with np.errstate(over="ignore"):
+        total = logits.shape[1] * (peak - drop)
+    likely = (peak <= 1 + LOOSEST_SUM) & (np.abs(total - 1) <= 2 * LOOSEST_SUM)
+    if likely.mean() >= MOST_ROWS:
+        refuse_probabilities(logits, "logits")

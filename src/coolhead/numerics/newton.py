@@ -23,6 +23,7 @@ class Minimum(NamedTuple):
     log_inverse: np.ndarray
     at_bound: np.ndarray
     loss: np.ndarray
+    slope: np.ndarray
     bend: np.ndarray
     score_norm: np.ndarray
 
@@ -74,13 +75,14 @@ def minimise(
 def unsearched(position: np.ndarray) -> Minimum:
     """A search that has not begun: no group has a loss yet."""
     count = len(position)
-    return Minimum(position, np.zeros(count, bool), *np.full((3, count), np.nan))
+    return Minimum(position, np.zeros(count, bool), *np.full((4, count), np.nan))
 
 
 def _note(sums: Sums, active: np.ndarray, end: Minimum) -> None:
     """Keep what was found at the current position."""
     end.loss[active] = sums.loss[active]
-    # A subsample's shares sum to less than one; ratios of these two are unaffected.
+    end.slope[active] = sums.score[active]
+    # A subsample's shares sum to less than one; ratios of these are unaffected.
     end.bend[active] = sums.curvature[active]
     end.score_norm[active] = np.sqrt(sums.squares)[active]
 

@@ -37,10 +37,13 @@ def brier_scan(
         block, each = logits[rows], np.arange(rows.stop - rows.start)
         shifted, powers = (buffer[: len(block)] for buffer in buffers)
         peak = block.max(axis=1, keepdims=True).astype(shifted.dtype)
-        np.subtract(block, peak, out=shifted, dtype=shifted.dtype)
+        with np.errstate(over="ignore"):
+            np.subtract(block, peak, out=shifted, dtype=shifted.dtype)
         weight = sample_weight[rows]
         for step in range(STEPS_PER_OCTAVE):
-            np.multiply(shifted, shifted.dtype.type(np.exp(-grid[0, step])), out=powers)
+            factor = shifted.dtype.type(np.exp(-grid[0, step]))
+            with np.errstate(over="ignore"):
+                np.multiply(shifted, factor, out=powers)
             np.maximum(powers, np.log(SMALLEST), out=powers)
             np.exp(powers, out=powers)
             for octave in range(n_octaves):

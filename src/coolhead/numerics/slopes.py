@@ -19,7 +19,8 @@ def temperature_slopes(
     buffer, inverse = block_buffer(logits), 1 / np.asarray(temperature, np.float64)
     for rows, shifted in _shifted_blocks(logits):
         powers, b = buffer[: len(shifted)], inverse[rows]
-        np.multiply(shifted, b[:, None].astype(buffer.dtype), out=powers)
+        with np.errstate(over="ignore"):
+            np.multiply(shifted, b[:, None].astype(buffer.dtype), out=powers)
         np.exp(powers, out=powers)
         total = powers.sum(axis=1, dtype=np.float64)
         mean = np.vecdot(powers, shifted) / total
@@ -63,13 +64,15 @@ def affine_slopes(
     buffer = block_buffer(logits)
     slope, bias = slope.astype(buffer.dtype), bias.astype(buffer.dtype)
     for rows in row_blocks(*logits.shape):
-        block = logits[rows].astype(buffer.dtype, copy=False)
+        masked = np.isneginf(logits[rows])
+        block = filled(logits[rows].astype(buffer.dtype, copy=False))
         scores, weight = buffer[: len(block)], sample_weight[rows]
         if slope.ndim == 1:
             np.multiply(block, slope, out=scores)
         else:
             np.matmul(block, slope.T, out=scores)
         scores += bias
+        scores[masked] = -np.inf
         each = np.arange(len(block)), labels[rows]
         scores -= scores.max(axis=1, keepdims=True)
         own = scores[each].astype(np.float64)
@@ -86,6 +89,12 @@ def affine_slopes(
     return loss, by_slope, by_bias
 
 
+def filled(block: np.ndarray) -> np.ndarray:
+    """A block with zero for -inf, so that a masked class adds nothing to any sum."""
+    masked = np.isneginf(block)
+    return np.where(masked, block.dtype.type(0), block) if masked.any() else block
+
+
 def _shifted_blocks(logits: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
     """(rows, z - maximum of each row) of every block, in computing precision."""
     buffer = block_buffer(logits)
@@ -93,5 +102,8 @@ def _shifted_blocks(logits: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
         block = logits[rows]
         shifted = buffer[: len(block)]
         peak = block.max(axis=1, keepdims=True).astype(buffer.dtype)
-        np.subtract(block, peak, out=shifted, dtype=buffer.dtype)
+        with np.errstate(over="ignore"):
+            np.subtract(block, peak, out=shifted, dtype=buffer.dtype)
+        # Zero times infinity is no number; zero times the largest number is zero.
+        np.maximum(shifted, np.finfo(buffer.dtype).min, out=shifted)
         yield rows, shifted

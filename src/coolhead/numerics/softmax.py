@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from coolhead.numerics.blocks import block_buffer, row_blocks
-from coolhead.numerics.checks import not_finite_message
+from coolhead.numerics.checks import bad_logits_message, masked_label_message
 
 
 def softmax(logits: np.ndarray, temperature: float | np.ndarray) -> np.ndarray:
@@ -38,8 +38,7 @@ def log_loss_rows(
     inverse = _inverse(temperature, len(logits))
     for rows, top, _, total in _scaled_blocks(logits, temperature):
         block = logits[rows]
-        each = np.arange(len(block))
-        gap = block[each, top].astype(np.float64) - block[each, labels[rows]]
+        gap = _gap(block, top, labels, rows)
         losses[rows] = np.log(total, dtype=np.float64) + gap * inverse[rows]
     return losses
 
@@ -75,7 +74,7 @@ def score_rows(
     inverse = _inverse(temperature, n_rows)
     for rows, top, powers, total in _scaled_blocks(logits, temperature):
         block, each = logits[rows], np.arange(len(top))
-        gap = block[each, top].astype(np.float64) - block[each, labels[rows]]
+        gap = _gap(block, top, labels, rows)
         own = powers[each, labels[rows]] / total
         sure[rows], predicted[rows] = 1 / total, top
         losses[rows] = np.log(total, dtype=np.float64) + gap * inverse[rows]
@@ -97,19 +96,29 @@ def _scaled_blocks(
         peak = block[np.arange(len(block)), top].astype(buffer.dtype)
         with np.errstate(invalid="ignore", over="ignore"):
             np.subtract(block, peak[:, None], out=powers, dtype=buffer.dtype)
-            _refuse_not_finite(logits, rows, powers @ ones)
+            _refuse_bad(logits, rows, powers @ ones)
             np.multiply(powers, inverse[rows], out=powers)
         np.exp(powers, out=powers)
         yield rows, top, powers, powers @ ones
 
 
-def _refuse_not_finite(logits: np.ndarray, rows: slice, sums: np.ndarray) -> None:
-    """A sum is finite unless an entry is not, or (rarely) it overflowed."""
-    if np.isfinite(sums).all():
-        return
-    bad = np.flatnonzero(~np.isfinite(logits[rows]).all(axis=1))
+def _gap(
+    block: np.ndarray, top: np.ndarray, labels: np.ndarray, rows: slice
+) -> np.ndarray:
+    """Largest logit minus the label's; a label of probability zero is refused."""
+    each = np.arange(len(block))
+    gap = block[each, top].astype(np.float64) - block[each, labels[rows]]
+    masked = np.flatnonzero(np.isinf(gap))
+    if len(masked):
+        raise ValueError(masked_label_message(labels, masked + rows.start))
+    return gap
+
+
+def _refuse_bad(logits: np.ndarray, rows: slice, sums: np.ndarray) -> None:
+    """NaN, +inf and rows of -inf alone sum to NaN; masks and overflow to -inf."""
+    bad = np.flatnonzero(np.isnan(sums))
     if len(bad):
-        raise ValueError(not_finite_message(logits, bad + rows.start, "logits"))
+        raise ValueError(bad_logits_message(logits, bad + rows.start, "logits"))
 
 
 def _inverse(temperature: float | np.ndarray, n_rows: int) -> np.ndarray:

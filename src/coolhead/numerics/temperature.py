@@ -30,10 +30,14 @@ from coolhead.numerics.groups import (
 from coolhead.numerics.moments import Rows, summarise_rows
 from coolhead.numerics.newton import Minimum, Pull, minimise
 
-# T is looked for between s / BOUND and s * BOUND, with s the mean of (row maximum -
-# row mean): relative to the logits, so that a head with huge logits is not clipped.
+# T is looked for between s / BOUND and s * BOUND, with s the typical (row maximum - row
+# mean): relative to the logits, so that a head with huge logits is not clipped. Neither
+# masked classes nor a few huge rows move it (see `masks` and `Totals`).
 BOUND = 300.0
 LAST_STEP = {np.float32: 3e-4, np.float64: 3e-6}
+# At the minimum the slope is a difference of equal numbers; where the loss bends less
+# than a fifth of their size, single precision no longer finds the sixth digit of T.
+LOPSIDED = 5.0
 
 
 class Status(StrEnum):
@@ -128,13 +132,15 @@ class Problem(NamedTuple):
     """All that the solver knows of the data; it never sees a row.
 
     totals : of every group. evaluate : one pass over all rows. rough : one pass over
-    a small part of them, or None. last_step : see `minimise`.
+    a small part of them, or None. exact : one pass in double precision.
+    dtype : what `evaluate` computes in.
     """
 
     totals: Totals
     evaluate: Evaluate
     rough: Evaluate | None
-    last_step: float
+    exact: Evaluate
+    dtype: type[np.floating]
 
 
 def solve_temperatures(
@@ -152,19 +158,21 @@ def solve_temperatures(
     if strides is not None:
         rough = partial(group_sums, rows, groups, strided_rows(codes, strides))
     evaluate = partial(group_sums, rows, groups, None)
-    last_step = LAST_STEP[computing_dtype(rows.logits)]
-    return solve(Problem(totals, evaluate, rough, last_step), pull)
+    exact = partial(group_sums, rows, groups, None, exact=True)
+    dtype = computing_dtype(rows.logits)
+    return solve(Problem(totals, evaluate, rough, exact, dtype), pull)
 
 
 def solve(problem: Problem, pull: Pull | None = None) -> Solution:
     """Temperatures of all groups, from sums over their rows alone."""
     totals = problem.totals
+    spread = totals.typical_spread()
     status = _existence(totals, pulled=pull is not None)
     wanted = status == Status.CONVERGED
-    middle = -np.log(np.where(totals.spread > 0, totals.spread, 1.0))
+    middle = -np.log(np.where(spread > 0, spread, 1.0))
     limits = middle - np.log(BOUND), middle + np.log(BOUND)
     end = _search(problem, middle + 1.0, limits, wanted, pull)
-    status = np.where(wanted & end.at_bound, str(Status.AT_BOUND), status)
+    status = np.where(wanted & end.at_bound, _beyond(end, limits), status)
     log_inverse = _where_no_minimum(status, end.log_inverse, limits, pull)
     nll = _complete_loss(problem.evaluate, end.loss, log_inverse)
     error = np.where(
@@ -201,7 +209,7 @@ def _existence(totals: Totals, *, pulled: bool) -> np.ndarray:
     if not pulled:  # a pull towards a finite value always leaves a minimum
         status[totals.slope_at_zero >= 0] = Status.WORSE_THAN_UNIFORM
         status[totals.slope_at_infinity <= 0] = Status.PERFECTLY_SEPARATED
-    status[totals.spread <= 0] = Status.CONSTANT_LOGITS
+    status[totals.varied <= 0] = Status.CONSTANT_LOGITS
     status[totals.mass <= 0] = Status.TOO_FEW_SAMPLES
     return status
 
@@ -218,7 +226,28 @@ def _search(
         rough = minimise(problem.rough, start, limits, wanted, 0.02)
         # Few rows may lack a minimum that all rows together have.
         start = np.where(rough.at_bound, start, rough.log_inverse)
-    return minimise(problem.evaluate, start, limits, wanted, problem.last_step, pull)
+    last_step = LAST_STEP[problem.dtype]
+    end = minimise(problem.evaluate, start, limits, wanted, last_step, pull)
+    if problem.dtype is np.float64:
+        return end
+    size = problem.totals.slope_at_infinity * np.exp(end.log_inverse)
+    lopsided = wanted & ~end.at_bound & (size > LOPSIDED * end.bend)
+    if not lopsided.any():
+        return end
+    last_step, start = LAST_STEP[np.float64], end.log_inverse
+    again = minimise(problem.exact, start, limits, lopsided, last_step, pull)
+    return Minimum(*(np.where(lopsided, *two) for two in zip(again, end, strict=True)))
+
+
+def _beyond(end: Minimum, limits: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    """Status of searches that ended at a bound.
+
+    Seen from the hottest allowed T, where masked classes have no part, the loss may
+    fall all the way to T = infinity: the slope at b = 0 that masks would hide.
+    """
+    hottest = end.log_inverse <= limits[0]
+    worse = hottest & (end.slope - end.bend >= 0)
+    return np.where(worse, str(Status.WORSE_THAN_UNIFORM), str(Status.AT_BOUND))
 
 
 def _where_no_minimum(

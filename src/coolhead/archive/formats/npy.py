@@ -36,7 +36,8 @@ def open_folder(path: Path) -> PredictionFile:
     sources = {n: _file(file, n) for n, file in files.items() if file.is_file()}
     if not sources.keys() & SYNONYMS.keys():
         raise ValueError(f"{path} is a folder without logits.npy; wanted such arrays")
-    return open_arrays(path, sources, **take_names(sources))
+    names: dict[str, Any] = take_names(sources)
+    return open_arrays(path, sources, **names)
 
 
 def take_names(sources: dict[str, ArraySource]) -> dict[str, np.ndarray]:

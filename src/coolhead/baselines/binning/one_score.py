@@ -66,19 +66,25 @@ def replace_top(logits: np.ndarray, top: np.ndarray, wanted: np.ndarray) -> np.n
     second of an overconfident classifier would otherwise inherit all it lost. Where
     it must be, they are made more even, and a wish below 1/k becomes 1/k.
     """
-    each, n_classes = np.arange(len(top)), logits.shape[1]
+    each = np.arange(len(top))
+    others = logits.astype(np.float64)
+    # Masked classes take no share; a row with one class left is certain anyway.
+    n_classes = np.maximum(np.isfinite(others).sum(axis=1), 2)
     # Exactly 1 would make a single surprise infinitely bad.
     wanted = np.clip(wanted, (1 + 10 * TIE) / n_classes, 1 - BLEND)
-    others = logits.astype(np.float64)
     others[each, top] = -np.inf
     # A softmax of their own keeps their digits where the top has nearly all mass.
-    others -= others.max(axis=1, keepdims=True)
+    free = np.isfinite(others)
+    others -= np.where(free, others, -np.finfo(np.float64).max).max(
+        axis=1, keepdims=True
+    )
     np.exp(others, out=others)
-    others /= others.sum(axis=1, keepdims=True)
+    others /= np.maximum(others.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
     even, largest = 1 / (n_classes - 1), others.max(axis=1)
     allowed = (1 - TIE) * wanted / (1 - wanted)
     room = np.maximum(largest - even, TIE * even)
     blend = np.clip((largest - allowed) / room, 0.0, 1.0)[:, None]
-    others = ((1 - blend) * others + blend * even) * (1 - wanted)[:, None]
+    others = (1 - blend) * others + blend * even[:, None] * free
+    others *= (1 - wanted)[:, None]
     others[each, top] = wanted
     return others / others.sum(axis=1, keepdims=True)

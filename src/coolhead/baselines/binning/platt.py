@@ -42,9 +42,10 @@ class PlattScaling(ScoreCalibrator):
 def scores_of(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Score (n,) in float64 and the class it speaks about (n,)."""
     if logits.shape[1] == 2:
-        return np.subtract(logits[:, 1], logits[:, 0], dtype=np.float64), np.ones(
-            len(logits), np.intp
-        )
+        apart = np.subtract(logits[:, 1], logits[:, 0], dtype=np.float64)
+        # With one class masked the other is certain, whatever the curve says of it.
+        apart = np.where(np.isfinite(apart), apart, 0.0)
+        return apart, np.ones(len(logits), np.intp)
     top = logits.argmax(axis=1)
     # log conf - log(1 - conf), written so that a confidence near one keeps its digits.
     loss = np.maximum(log_loss_rows(logits, top, 1.0), np.finfo(float).tiny)

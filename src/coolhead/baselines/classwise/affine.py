@@ -12,7 +12,8 @@ import numpy as np
 from scipy.optimize import minimize
 
 from coolhead.baselines.classwise.base import ScoreData
-from coolhead.numerics.slopes import affine_slopes
+from coolhead.numerics.blocks import row_blocks
+from coolhead.numerics.slopes import affine_slopes, filled
 from coolhead.numerics.temperature import fit_temperature
 
 Gradient = tuple[float, np.ndarray]
@@ -54,7 +55,10 @@ def curvatures(data: ScoreData, inverse: float) -> tuple[np.ndarray, np.ndarray]
     shares = np.bincount(data.labels, data.weights, data.logits.shape[1])
     shares = shares / shares.sum()
     bias = shares * (1 - shares)
-    squares = np.einsum("ij,ij->j", data.logits, data.logits, dtype=np.float64)
+    squares = np.zeros(data.logits.shape[1])
+    for rows in row_blocks(*data.logits.shape):
+        block = filled(data.logits[rows])
+        squares += np.einsum("ij,ij->j", block, block, dtype=np.float64)
     return inverse**2 * squares / len(data.logits), bias
 
 
@@ -97,7 +101,12 @@ def descend(
     return found.x * unit if found.fun <= objective(start)[0] else start
 
 
-def softmax_rows(scores: np.ndarray) -> np.ndarray:
-    """Softmax of a small block of scores."""
+def affine_softmax(
+    logits: np.ndarray, slope: np.ndarray, bias: np.ndarray
+) -> np.ndarray:
+    """softmax(A z + c) of a small block; `slope` (k,) is the diagonal of A."""
+    values = filled(logits)
+    scores = (values * slope if slope.ndim == 1 else values @ slope.T) + bias
+    scores[np.isneginf(logits)] = -np.inf
     powers = np.exp(scores - scores.max(axis=1, keepdims=True))
     return powers / powers.sum(axis=1, keepdims=True)

@@ -9,34 +9,43 @@ from coolhead.calibrators.base import Calibrator
 from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.quality import judge_losses
 from coolhead.numerics.blocks import row_blocks
-from coolhead.numerics.checks import check_finite
+from coolhead.numerics.checks import check_logit_values
+from coolhead.numerics.masks import hide_masked, without_masked
 
 
 class ScoreData(NamedTuple):
-    """What these calibrators see of `CalibrationData`; weights have mean one."""
+    """What these calibrators see of `CalibrationData`.
+
+    Weights have mean one, masked logits are -inf.
+    """
 
     logits: np.ndarray
     labels: np.ndarray
     weights: np.ndarray
     absent: np.ndarray
+    reach: float
 
 
 class ScoreCalibrator(Calibrator):
     """Maps logits to probabilities; the predicted class may change.
 
     A subclass writes `_learn_scores(data) -> status` and `_probabilities`, which gets a
-    block of checked logits (m, k) and returns rows that sum to one.
+    block of checked logits (m, k), -inf for masked classes, and returns rows that sum
+    to one.
 
     Attributes
     ----------
     accuracy_change_ : accuracy after minus before calibration, on the fit set.
     absent_classes_ : classes without a row in the fit set; they keep their scores.
+    reach_ : how far below its row's largest a logit may lie and not count as masked.
     status_, nll_, nll_uncalibrated_ : of the fit set.
     """
 
+    reach_: float
+
     def _learn(self, data: CalibrationData) -> None:
         scores = score_data(data)
-        self.absent_classes_ = scores.absent
+        self.absent_classes_, self.reach_ = scores.absent, scores.reach
         if len(scores.absent) and self._learns_classes():
             warnings.warn(_absent_message(self, scores.absent), stacklevel=5)
         self._judge(scores, self._learn_scores(scores))
@@ -44,10 +53,10 @@ class ScoreCalibrator(Calibrator):
     def predict_proba(self, logits: Any, features: Any = None) -> np.ndarray:
         """Calibrated probabilities (n, k)."""
         logits, _ = self._check_query(logits, None)
-        check_finite(logits, "logits")
+        check_logit_values(logits, "logits")
         probabilities = np.empty(logits.shape, np.result_type(logits, np.float32))
         for rows in row_blocks(*logits.shape):
-            probabilities[rows] = self._probabilities(logits[rows])
+            probabilities[rows] = self._unmasked_probabilities(logits[rows])
         return probabilities
 
     def confidence(
@@ -55,12 +64,17 @@ class ScoreCalibrator(Calibrator):
     ) -> tuple[np.ndarray, np.ndarray]:
         """Calibrated confidence and predicted class, (n,) each."""
         logits, _ = self._check_query(logits, None)
-        check_finite(logits, "logits")
+        check_logit_values(logits, "logits")
         largest, predicted = np.empty(len(logits)), np.empty(len(logits), np.intp)
         for rows in row_blocks(*logits.shape):
-            block = self._probabilities(logits[rows])
+            block = self._unmasked_probabilities(logits[rows])
             largest[rows], predicted[rows] = block.max(axis=1), block.argmax(axis=1)
         return largest, predicted
+
+    def _unmasked_probabilities(self, logits: np.ndarray) -> np.ndarray:
+        """`_probabilities`, with exactly zero for masked classes."""
+        logits = hide_masked(logits, self.reach_)
+        return without_masked(self._probabilities(logits), logits)
 
     def _learns_classes(self) -> bool:
         """Whether every class has parameters of its own."""
@@ -77,7 +91,9 @@ class ScoreCalibrator(Calibrator):
         losses, change = np.empty(len(data.labels)), np.empty(len(data.labels))
         for rows in row_blocks(*data.logits.shape):
             labels = data.labels[rows]
-            after = self._probabilities(data.logits[rows])
+            after = without_masked(
+                self._probabilities(data.logits[rows]), data.logits[rows]
+            )
             own = after[np.arange(len(labels)), labels].astype(np.float64)
             losses[rows] = -np.log(np.maximum(own, np.finfo(float).tiny))
             right = data.logits[rows].argmax(axis=1) == labels
@@ -99,8 +115,10 @@ def _absent_message(calibrator: ScoreCalibrator, absent: np.ndarray) -> str:
 
 
 def score_data(data: CalibrationData) -> ScoreData:
-    """Weights of mean one, and the classes that never occur."""
+    """Weights of mean one, masked classes, and the classes that never occur."""
     weights = data.weights
     weights = np.ones(len(data)) if weights is None else weights / weights.mean()
     mass = np.bincount(data.labels, weights, data.logits.shape[1])
-    return ScoreData(data.logits, data.labels, weights, np.flatnonzero(mass == 0))
+    logits = hide_masked(data.logits, data.rows.reach, data.labels)
+    absent = np.flatnonzero(mass == 0)
+    return ScoreData(logits, data.labels, weights, absent, data.rows.reach)

@@ -7,6 +7,7 @@ from scipy.optimize import minimize
 
 from coolhead.baselines.classwise.base import ScoreCalibrator, ScoreData
 from coolhead.numerics.blocks import row_blocks
+from coolhead.numerics.masks import class_counts
 from coolhead.numerics.softmax import log_loss_rows, softmax
 from coolhead.numerics.temperature import fit_temperature
 
@@ -43,8 +44,14 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
     def _probabilities(self, logits: np.ndarray) -> np.ndarray:
         cooled, plain, even = self.mixture_
         mixed = cooled * softmax(logits, self.temperature_)
-        mixed += plain * softmax(logits, 1.0) + even / logits.shape[1]
+        mixed += plain * softmax(logits, 1.0) + even * uniform(logits)
         return mixed / mixed.sum(axis=1, keepdims=True)
+
+
+def uniform(block: np.ndarray) -> np.ndarray:
+    """The same probability for every class that is not masked."""
+    free = np.isfinite(block)
+    return free / free.sum(axis=1, keepdims=True)
 
 
 def _mixture_by_likelihood(
@@ -55,7 +62,7 @@ def _mixture_by_likelihood(
         [
             np.exp(-log_loss_rows(data.logits, data.labels, temperature)),
             np.exp(-log_loss_rows(data.logits, data.labels, 1.0)),
-            np.full(len(data.labels), 1 / data.logits.shape[1]),
+            1 / class_counts(data.logits),
         ]
     )
     own = np.maximum(own, 1e-300)
@@ -71,14 +78,13 @@ def _mixture_by_squares(
     data: ScoreData, temperature: float, shares: np.ndarray
 ) -> np.ndarray:
     """The Brier score is quadratic in the mixture: its 3×3 matrix is all it needs."""
-    n_classes = data.logits.shape[1]
     square, own = np.zeros((3, 3)), np.zeros(3)
     for rows in row_blocks(*data.logits.shape):
         block, share = data.logits[rows], shares[rows]
         parts = [
             softmax(block, temperature),
             softmax(block, 1.0),
-            np.full(block.shape, 1 / n_classes),
+            uniform(block),
         ]
         each = np.arange(len(block)), data.labels[rows]
         for i, left in enumerate(parts):

@@ -4,11 +4,11 @@ import numpy as np
 
 from coolhead.baselines.classwise.affine import (
     Gradient,
+    affine_softmax,
     centred_bias,
     curvatures,
     descend,
     mean_loss,
-    softmax_rows,
     temperature_start,
 )
 from coolhead.baselines.classwise.base import ScoreCalibrator, ScoreData
@@ -87,4 +87,4 @@ class MatrixScaling(ScoreCalibrator):
         return penalties
 
     def _probabilities(self, logits: np.ndarray) -> np.ndarray:
-        return softmax_rows(logits @ self.matrix_.T + self.bias_)
+        return affine_softmax(logits, self.matrix_, self.bias_)

@@ -4,11 +4,11 @@ import numpy as np
 
 from coolhead.baselines.classwise.affine import (
     Gradient,
+    affine_softmax,
     centred_bias,
     curvatures,
     descend,
     mean_loss,
-    softmax_rows,
     temperature_start,
 )
 from coolhead.baselines.classwise.base import ScoreCalibrator, ScoreData
@@ -70,7 +70,7 @@ class VectorScaling(ScoreCalibrator):
         return start.status
 
     def _probabilities(self, logits: np.ndarray) -> np.ndarray:
-        return softmax_rows(logits * self.scale_ + self.bias_)
+        return affine_softmax(logits, self.scale_, self.bias_)
 
 
 class BiasCorrectedTemperature(ScoreCalibrator):
@@ -118,4 +118,6 @@ class BiasCorrectedTemperature(ScoreCalibrator):
         return start.status
 
     def _probabilities(self, logits: np.ndarray) -> np.ndarray:
-        return softmax_rows(logits / self.temperature_ + self.bias_)
+        return affine_softmax(
+            logits, np.full(len(self.bias_), 1 / self.temperature_), self.bias_
+        )

@@ -17,6 +17,7 @@ from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.quality import remember_beyond
 from coolhead.calibrators.temperature import set_level
 from coolhead.numerics.blocks import row_blocks
+from coolhead.numerics.masks import distances, hide_masked, useful_drops
 from coolhead.numerics.slopes import temperature_slopes
 from coolhead.numerics.temperature import BOUND
 
@@ -39,6 +40,7 @@ class ParameterizedTemperature(TemperatureCalibrator):
     Attributes
     ----------
     layers_ : list of (weights, biases); shift_, scale_ : of the network's inputs.
+    reach_ : how far below its row's largest a logit may lie and not count as masked.
     temperature_ : float, the set-level temperature.
     status_, nll_, nll_uncalibrated_ : of the fit set.
     """
@@ -65,9 +67,10 @@ class ParameterizedTemperature(TemperatureCalibrator):
             raise ValueError(f"loss is {self.loss!r}; wanted 'brier' or 'nll'")
         common = set_level(data, data.weights)
         self.temperature_ = float(common.temperature[0])
-        spread = float(data.rows.drop.mean())
+        spread = data.rows.typical_spread()
+        self.reach_ = data.rows.reach
         self.bounds_ = (spread / BOUND, spread * BOUND) if spread > 0 else (1.0, 1.0)
-        inputs = largest_logits(data.logits, self.n_top)
+        inputs = largest_logits(data.logits, self.n_top, self.reach_)
         self.shift_ = inputs.mean(axis=0)
         deviation = inputs.std(axis=0)
         self.scale_ = np.where(deviation > 0, deviation, 1.0)
@@ -81,13 +84,15 @@ class ParameterizedTemperature(TemperatureCalibrator):
         shapes = [weights.shape for weights, _ in layers]
         weights = np.ones(len(inputs)) if data.weights is None else data.weights
         shares = weights / weights.sum()
+        # On its way the search may try a T at which a mask of -1e4 is none.
+        logits = hide_masked(data.rows.logits, self.reach_, data.labels)
 
         def objective(parameters: np.ndarray) -> tuple[float, np.ndarray]:
             layers = unpack(parameters, shapes)
             output, memory = forward(inputs, layers)
             temperature, free = self._bounded(output)
             losses, slopes = temperature_slopes(
-                data.rows.logits, data.labels, temperature, self.loss
+                logits, data.labels, temperature, self.loss
             )
             gradients = backward(shares * slopes * free, layers, memory)
             norm = sum(float(np.sum(w**2)) for w, _ in layers)
@@ -114,18 +119,24 @@ class ParameterizedTemperature(TemperatureCalibrator):
         return self.temperature_ * np.exp(np.clip(output, low, high)), free
 
     def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
-        inputs = (largest_logits(logits, self.n_top) - self.shift_) / self.scale_
+        largest = largest_logits(logits, self.n_top, self.reach_)
+        inputs = (largest - self.shift_) / self.scale_
         return self._bounded(forward(inputs, self.layers_)[0])[0]
 
 
-def largest_logits(logits: np.ndarray, n_top: int) -> np.ndarray:
-    """The largest logits of each row, descending, minus the row's mean."""
+def largest_logits(logits: np.ndarray, n_top: int, reach: float) -> np.ndarray:
+    """The largest logits of each row, descending, minus the row's mean.
+
+    Masked classes, further than `reach` below the largest, have no part in the mean and
+    stand at it.
+    """
     n_rows, n_classes = logits.shape
     n_top = min(n_top, n_classes)
     largest = np.empty((n_rows, n_top))
     for rows in row_blocks(n_rows, n_classes):
-        block = logits[rows]
-        top = np.partition(block, n_classes - n_top, axis=1)[:, n_classes - n_top :]
-        mean = block.mean(axis=1, dtype=np.float64, keepdims=True)
-        largest[rows] = np.sort(top, axis=1)[:, ::-1] - mean
+        peak = logits[rows].max(axis=1)
+        mean = useful_drops(logits[rows], peak, reach)
+        drops = distances(logits[rows], peak)
+        top = np.sort(np.partition(drops, n_top - 1, axis=1)[:, :n_top], axis=1)
+        largest[rows] = np.where(top <= reach, mean[:, None] - top, 0.0)
     return largest

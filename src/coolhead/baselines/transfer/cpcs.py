@@ -32,7 +32,7 @@ class CPCS(TransferCalibrator):
 
     def _learn(self, data: CalibrationData) -> None:
         weights = self._weigh(data)
-        spread = float(np.average(data.rows.drop, weights=weights))
+        spread = data.rows.typical_spread(weights)
         self.temperature_, self.brier_, status = minimise_brier(
             data.logits, data.labels, weights, spread
         )

@@ -20,7 +20,7 @@ from coolhead.baselines.transfer.error_estimate import (
 )
 from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.quality import remember_quality
-from coolhead.numerics.blocks import row_blocks
+from coolhead.numerics.masks import typical_spread
 from coolhead.numerics.slopes import temperature_slopes
 from coolhead.numerics.softmax import confidence
 from coolhead.numerics.temperature import BOUND, Status
@@ -109,16 +109,6 @@ def mean_confidence(logits: np.ndarray, temperature: float) -> float:
     return float(confidence(logits, temperature)[0].mean(dtype=np.float64))
 
 
-def mean_spread(logits: np.ndarray) -> float:
-    """Mean of (row maximum - row mean), the unit of temperatures."""
-    drops = [
-        part.max(axis=1) - part.mean(axis=1)
-        for rows in row_blocks(*logits.shape)
-        for part in [logits[rows].astype(np.float64)]
-    ]
-    return float(np.concatenate(drops).mean())
-
-
 def confidence_slope(
     logits: np.ndarray, top: np.ndarray, temperature: float
 ) -> tuple[float, float]:
@@ -136,7 +126,7 @@ def published_solution(
 ) -> tuple[float, float, str]:
     """Return (T, λ, status) by SLSQP from (2, 0.5) with T >= 1 and 0 <= λ <= 1."""
 
-    spread = mean_spread(target_logits)
+    spread = typical_spread(target_logits)
     if spread <= 0:
         return 1.0, PUBLISHED_START[1], Status.CONSTANT_LOGITS
     top = target_logits.argmax(axis=1)
@@ -174,7 +164,7 @@ def root_solution(
 ) -> tuple[float, float, str]:
     """Return (T, λ, status) with λ given and T by root finding."""
     wanted = estimated_accuracy(evidence, power)
-    spread = mean_spread(target_logits)
+    spread = typical_spread(target_logits)
     if spread <= 0:
         return 1.0, power, Status.CONSTANT_LOGITS
     low, high = np.log(spread) - np.log(BOUND), np.log(spread) + np.log(BOUND)

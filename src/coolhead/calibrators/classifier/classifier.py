@@ -232,7 +232,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             source = np.atleast_1d(np.asarray(self.source))
             held_out = source[np.isin(source, np.asarray(own))].tolist()
             if features is not None:
-                trained_on = features[np.isin(domains, source)]
+                trained_on = features[np.isin(np.asarray(domains), source)]
         data = CalibrationData.of(
             unseen.logits[known],
             codes[rows],

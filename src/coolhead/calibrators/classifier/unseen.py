@@ -8,11 +8,8 @@ import numpy as np
 from sklearn.model_selection import LeaveOneGroupOut, StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing
 
-from coolhead.numerics.checks import (
-    as_logits,
-    check_features,
-    logits_from_probabilities,
-)
+from coolhead.numerics.checks import as_logits, check_features
+from coolhead.numerics.probabilities import logits_from_probabilities
 
 FOLDS = 5
 

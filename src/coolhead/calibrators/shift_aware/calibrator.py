@@ -125,6 +125,7 @@ class ShiftAwareTemperature(TemperatureCalibrator):
             n_components=self.n_components,
             n_neighbours=n_neighbours,
             random_state=self.random_state,
+            reach=data.rows.reach,
         )
         return described, notes
 

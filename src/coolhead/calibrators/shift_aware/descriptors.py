@@ -14,6 +14,7 @@ from scipy.linalg import eigh
 
 from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.checks import check_finite
+from coolhead.numerics.masks import REACH
 
 REFERENCE_ROWS = 1_000
 SMALLEST_DISTANCE = 1e-6
@@ -30,6 +31,7 @@ class TrainingReference:
     scale : their largest deviation from it.
     components : (p, d) float32, principal directions of the reference features.
     n_neighbours : which neighbour's distance counts.
+    reach : how far below its row's largest a logit may lie and not count as masked.
     """
 
     points: np.ndarray
@@ -37,6 +39,7 @@ class TrainingReference:
     scale: float
     components: np.ndarray
     n_neighbours: int
+    reach: float = np.inf
 
 
 Descriptor = Callable[[np.ndarray, np.ndarray, TrainingReference], np.ndarray]
@@ -48,6 +51,7 @@ def describe_reference(
     n_components: int = 8,
     n_neighbours: int = 5,
     random_state: Any = 0,
+    reach: float = np.inf,
 ) -> TrainingReference:
     """Centre, principal directions and unit vectors of the reference features, (r, d).
 
@@ -64,6 +68,7 @@ def describe_reference(
         scale,
         principal_directions((kept - center) / scale, n_components),
         min(n_neighbours, len(kept)),
+        reach,
     )
 
 
@@ -128,17 +133,16 @@ def feature_length(
 def logit_peak(
     logits: np.ndarray, features: np.ndarray, reference: TrainingReference
 ) -> np.ndarray:
-    """Log of (largest logit - mean logit), (n,)."""
-    peak, mean, _ = _peaks(logits)
-    return np.log(np.maximum(peak - mean, np.finfo(np.float32).tiny))
+    """Log of (largest logit - mean of those not masked), (n,)."""
+    return np.log(_peaks(logits, reference.reach)[0])
 
 
 def logit_margin(
     logits: np.ndarray, features: np.ndarray, reference: TrainingReference
 ) -> np.ndarray:
     """(Largest - second largest logit) over (largest - mean logit), (n,)."""
-    peak, mean, second = _peaks(logits)
-    return (peak - second) / np.maximum(peak - mean, np.finfo(np.float32).tiny)
+    height, margin = _peaks(logits, reference.reach)
+    return margin / height
 
 
 def principal_components(
@@ -232,13 +236,23 @@ def _named(descriptor: str | Descriptor) -> Descriptor:
     return DESCRIPTORS[descriptor]
 
 
-def _peaks(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Largest, mean and second largest logit of each row, (n,) float64 each."""
-    peak, mean, second = np.empty((3, len(logits)))
+def _peaks(logits: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray]:
+    """Largest minus mean and largest minus second largest logit, (n,) float64 each.
+
+    Masked classes, further than `reach` below the largest, do not count. A row with one
+    class left is certain at every temperature; both are then what is typical of rows.
+    """
+    height, margin = np.empty((2, len(logits)))
     for rows in row_blocks(*logits.shape):
         # Differences of numbers near the largest double would overflow.
         block = np.clip(logits[rows], -1e150, 1e150, dtype=np.float64)
         two = np.partition(block, -2, axis=1)[:, -2:]
-        second[rows], peak[rows] = two[:, 0], two[:, 1]
-        mean[rows] = block.mean(axis=1)
-    return peak, mean, second
+        margin[rows] = two[:, 1] - two[:, 0]
+        drops = two[:, 1:] - block
+        useful = drops <= min(reach, 1e149)
+        count = np.maximum(useful.sum(axis=1), 1)
+        height[rows] = np.where(useful, drops, 0).sum(axis=1) / count
+    usual = min(reach, 1e149) / REACH
+    alone = margin > min(reach, 1e149)
+    height = np.maximum(height, np.finfo(np.float32).tiny)
+    return np.where(alone, usual, height), np.where(alone, usual, margin)

@@ -21,6 +21,7 @@ class OfLargestLogits(Exact):
         super().__init__()
         self.n_layers = len(calibrator.layers_)
         self.n_top = len(calibrator.shift_)
+        self.reach = calibrator.reach_
         self.keep(
             shift=calibrator.shift_,
             scale=calibrator.scale_,
@@ -32,7 +33,12 @@ class OfLargestLogits(Exact):
 
     def forward(self, logits: Tensor, features: Tensor | None = None) -> Tensor:
         exact = logits.double()
-        top = exact.topk(self.n_top, dim=1).values - exact.mean(dim=1, keepdim=True)
+        top = exact.topk(self.n_top, dim=1).values
+        drops, top = top[:, :1] - exact, top[:, :1] - top
+        useful = drops <= self.reach  # masked classes as in `largest_logits`
+        total = torch.where(useful, drops, 0.0).sum(dim=1, keepdim=True)
+        mean = total / useful.sum(dim=1, keepdim=True)
+        top = torch.where(top <= self.reach, mean - top, 0.0)
         value = (top - self.shift) / self.scale
         for index in range(self.n_layers):
             weights = self.get_buffer(f"weights_{index}")

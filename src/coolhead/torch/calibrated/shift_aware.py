@@ -17,6 +17,7 @@ from coolhead.calibrators.shift_aware.descriptors import (
     Descriptor,
     TrainingReference,
 )
+from coolhead.numerics.masks import REACH
 from coolhead.torch.calibrated.temperature import Exact, temperature_module
 
 TINY = float(np.finfo(np.float32).tiny)
@@ -41,6 +42,7 @@ class Descriptors(Exact):
             )
         self.names = [str(name) for name in names]
         self.n_neighbours = reference.n_neighbours
+        self.reach = min(reference.reach, 1e149)
         # Single precision, as in the calibrator: a distance is rounded there too.
         self.register_buffer("points", torch.tensor(reference.points))
         self.keep(
@@ -66,10 +68,10 @@ class Descriptors(Exact):
         return self._from_center(features) @ self.components.T
 
     def logit_peak(self, logits: Tensor, features: Tensor) -> Tensor:
-        return _peaks(logits)[0].log()
+        return _peaks(logits, self.reach)[0].log()
 
     def logit_margin(self, logits: Tensor, features: Tensor) -> Tensor:
-        height, margin = _peaks(logits)
+        height, margin = _peaks(logits, self.reach)
         return margin / height
 
     def _from_center(self, features: Tensor) -> Tensor:
@@ -130,12 +132,20 @@ def _unit_rows(features: Tensor) -> Tensor:
     return scaled / torch.where(length > 0, length, 1.0)
 
 
-def _peaks(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Largest minus mean and largest minus second largest logit, (n, 1) each."""
+def _peaks(logits: Tensor, reach: float) -> tuple[Tensor, Tensor]:
+    """Largest minus mean and largest minus second largest logit, (n, 1) each.
+
+    Masked classes as in `descriptors._peaks`.
+    """
     exact = logits.double()
     two = exact.topk(2, dim=1).values
-    height = two[:, :1] - exact.mean(dim=1, keepdim=True)
-    return height.clamp(min=TINY), two[:, :1] - two[:, 1:]
+    margin = two[:, :1] - two[:, 1:]
+    drops = two[:, :1] - exact
+    useful = drops <= reach
+    total = torch.where(useful, drops, 0.0).sum(dim=1, keepdim=True)
+    height = (total / useful.sum(dim=1, keepdim=True)).clamp(min=TINY)
+    alone, usual = margin > reach, reach / REACH
+    return torch.where(alone, usual, height), torch.where(alone, usual, margin)
 
 
 @temperature_module.register

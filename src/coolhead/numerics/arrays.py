@@ -1,0 +1,36 @@
+"""Anything that looks like an array, as a NumPy array of real numbers."""
+
+from typing import Any
+
+import numpy as np
+
+
+def real_array(values: Any, name: str) -> np.ndarray:
+    """A real NumPy array, not copied unless it holds integers or objects."""
+    if hasattr(values, "toarray"):
+        raise TypeError(
+            f"{name} is a sparse container, but dense data is required; use .toarray()"
+        )
+    array = np.asarray(unmasked(values, name))
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} has type {array.dtype}")
+    if array.dtype.kind in "iub":
+        return array.astype(np.float64)
+    if array.dtype.kind != "f":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"{name} has type {array.dtype} ({error}); wanted real numbers"
+            ) from error
+    return array
+
+
+def unmasked(values: Any, name: str) -> Any:
+    """Refuse NumPy's masked entries: what lies below a mask must never be used."""
+    if np.ma.is_masked(values):
+        raise ValueError(
+            f"{name} has masked entries, whose values are unknown; wanted an array "
+            "without a mask, e.g. values.filled(...)"
+        )
+    return values

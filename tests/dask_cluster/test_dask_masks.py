@@ -1,0 +1,61 @@
+"""Masked classes, odd weights and lopsided problems on blocks."""
+
+import dask.array as da
+import numpy as np
+import pytest
+
+import coolhead.dask
+from conftest import distributed, make_rows
+from coolhead.numerics.temperature import fit_temperature
+
+pytestmark = pytest.mark.usefixtures("one_process")
+
+
+@pytest.mark.parametrize("value", [-1e9, float(np.finfo(np.float32).min), -np.inf])
+def test_masked_classes(value):
+    rows = make_rows(3, 12_000)
+    want = fit_temperature(rows["logits"], rows["labels"], groups=rows["sample_domain"])
+    masked = np.full((12_000, 2), value, np.float32)
+    rows["logits"] = np.column_stack([rows["logits"], masked])
+    spread = distributed(rows)
+    found = coolhead.dask.fit_temperature(
+        spread["logits"], spread["labels"], groups=spread["sample_domain"]
+    )
+    np.testing.assert_allclose(found.temperature, want.temperature, rtol=1e-6)
+    np.testing.assert_allclose(found.nll, want.nll, rtol=1e-6)
+    np.testing.assert_array_equal(found.status, want.status)
+
+
+def test_a_masked_label_is_named_with_its_block():
+    rows = make_rows(4, 300)
+    rows["logits"][170, rows["labels"][170]] = -np.inf
+    spread = distributed(rows, 100)
+    with pytest.raises(ValueError, match=r"block from row 100 on: .* in row 70, where"):
+        coolhead.dask.fit_temperature(spread["logits"], spread["labels"])
+
+
+@pytest.mark.parametrize("weight", [1e-320, 1e300])
+def test_weights_at_the_ends_of_the_number_range(weight):
+    rows = make_rows(5, 900)
+    spread = distributed(rows, 200)
+    weights = da.full(900, weight, chunks=211)
+    found = coolhead.dask.fit_temperature(
+        spread["logits"], spread["labels"], sample_weight=weights
+    )
+    want = fit_temperature(rows["logits"], rows["labels"])
+    assert found.status == "converged"
+    assert found.temperature == pytest.approx(want.temperature, rel=1e-6)
+
+
+def test_lopsided_problems_in_single_precision():
+    rng = np.random.default_rng(0)
+    logits = np.zeros((600, 1000), np.float32)
+    logits[:, 0] = 3.0
+    labels = (0.05 * logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    labels[:3] = 0
+    want = fit_temperature(logits.astype(np.float64), labels)
+    found = coolhead.dask.fit_temperature(
+        da.from_array(logits, chunks=(170, 400)), da.from_array(labels, chunks=200)
+    )
+    assert found.status == want.status == "converged"
+    assert found.temperature == pytest.approx(want.temperature, rel=1e-5)
