@@ -81,11 +81,11 @@ class AutoCalibrator(TemperatureCalibrator):
         self.temperature_ = selection.temperature_
         shift_aware: Any = selection.candidates_[-1]
         lowest, highest = shift_aware.bounds_
-        self.bounds_ = min(lowest, 0.0), max(highest, 0.0)
+        # One place clips, so that NumPy, torch and ONNX cannot disagree about it.
+        self.bounds_ = selection.bounds_ = min(lowest, 0.0), max(highest, 0.0)
         notes = [*selection.status_.split("; "), *shift_aware.status_.split("; ")]
         self.status_ = "; ".join(dict.fromkeys(notes))
         return self
 
     def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
-        found = np.log(self.selection_._temperature(logits, features))
-        return np.exp(np.clip(found, *self.bounds_))
+        return self.selection_._temperature(logits, features)

@@ -70,6 +70,7 @@ class SelectByDomain(TemperatureCalibrator):
     names_ : (m,) names of the candidates; candidates_ : fitted on all rows.
     scores_ : (m, domains) of the metric on each left-out domain; domains_ : names.
     weights_ : (m,) >= 0, sum to one: log T = sum of weights times log T of candidates.
+    bounds_ : lowest and highest log T; without bounds unless a caller sets them.
     temperature_ : float, weighted the same way.
     status_ : str, "stacked" or "picked" with the names, or why it could not choose.
     """
@@ -130,6 +131,7 @@ class SelectByDomain(TemperatureCalibrator):
             for candidate in candidates
         ]
         self._weigh(left_out, domains)
+        self.bounds_: tuple[float, float] = (-np.inf, np.inf)
         logs = [np.log(candidate.temperature_) for candidate in self.candidates_]
         self.temperature_ = float(np.exp(self.weights_ @ logs))
         return self
@@ -210,7 +212,7 @@ class SelectByDomain(TemperatureCalibrator):
         for weight, candidate in zip(self.weights_, self.candidates_, strict=True):
             if weight > 0:
                 line += weight * np.log(candidate._temperature(logits, features))
-        return np.exp(line)
+        return np.exp(np.clip(line, *self.bounds_))
 
 
 def fit_on(
