@@ -34,6 +34,7 @@ class TwoStageCalibration(BaseEstimator):
     """
 
     n_classes_: int
+    n_features_: int | None
 
     def __init__(self, first: Any = None, base: Any = None):
         self.first = first
@@ -72,6 +73,8 @@ class TwoStageCalibration(BaseEstimator):
         self.n_classes_ = self.first_.n_classes_
         scaled = self._scaled(logits, features)
         self.base_ = fresh(base).fit(scaled, labels, **given)
+        widths = [getattr(s, "n_features_", None) for s in (self.first_, self.base_)]
+        self.n_features_ = next((width for width in widths if width), None)
         self._judge(as_logits(logits), np.asarray(labels), sample_weight)
         return self
 

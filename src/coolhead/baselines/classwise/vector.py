@@ -118,4 +118,5 @@ class BiasCorrectedTemperature(ScoreCalibrator):
         return start.status
 
     def _probabilities(self, logits: np.ndarray) -> np.ndarray:
-        return softmax_rows(logits / self.temperature_ + self.bias_)
+        # In double precision, as the scales of vector scaling are.
+        return softmax_rows(logits / np.float64(self.temperature_) + self.bias_)

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from coolhead.baselines.density_aware import DensityAwareTemperature
 from coolhead.baselines.parametric.calibrator import ParameterizedTemperature
+from coolhead.torch.calibrated.masked import largest_logits, mean_logit
 from coolhead.torch.calibrated.temperature import Exact, temperature_module
 
 
@@ -31,8 +32,7 @@ class OfLargestLogits(Exact):
             self.keep(**{f"weights_{index}": weights, f"biases_{index}": biases})
 
     def forward(self, logits: Tensor, features: Tensor | None = None) -> Tensor:
-        exact = logits.double()
-        top = exact.topk(self.n_top, dim=1).values - exact.mean(dim=1, keepdim=True)
+        top = largest_logits(logits, self.n_top) - mean_logit(logits)
         value = (top - self.shift) / self.scale
         for index in range(self.n_layers):
             weights = self.get_buffer(f"weights_{index}")

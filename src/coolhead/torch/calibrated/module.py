@@ -8,26 +8,33 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from coolhead.calibrators.details import find_clusters
-from coolhead.torch.calibrated import learned, shift_aware  # noqa: F401  (both register theirs)
-from coolhead.torch.calibrated.reading import find_layer, pool
-from coolhead.torch.calibrated.temperature import (
-    Exact,
-    NearestCenter,
-    temperature_module,
+from coolhead.torch.calibrated import (  # noqa: F401  (these three register theirs)
+    curves,
+    learned,
+    shift_aware,
 )
+from coolhead.torch.calibrated.masked import possible
+from coolhead.torch.calibrated.probabilities import (
+    Cooled,
+    probabilities_module,
+    softmax,
+)
+from coolhead.torch.calibrated.reading import find_layer, pool
+from coolhead.torch.calibrated.temperature import Exact, NearestCenter
 
 
 class ModuleDetails(NamedTuple):
     """What a calibrated network can say about each row.
 
     probabilities : (n, k) calibrated; logits : (n, k) of the network; temperature :
-    (n,); covered : (n,) bool, False where the calibration data had nothing like this
-    row, None where the calibrator has no clusters to tell.
+    (n,), None for methods that change the scores otherwise; covered : (n,) bool, False
+    where the calibration data had nothing like this row, None where the calibrator has
+    no clusters to tell.
     """
 
     probabilities: Tensor
     logits: Tensor
-    temperature: Tensor
+    temperature: Tensor | None
     covered: Tensor | None
 
 
@@ -36,50 +43,78 @@ class CalibratedSoftmax(nn.Module):
 
     Parameters
     ----------
-    calibrator : a fitted calibrator with a temperature, such as `TemperatureEnsemble`.
+    calibrator : any fitted calibrator, save those that wrap code of other libraries.
 
     Binary scores (n,) are taken as the logits [0, s]. Half-precision logits give
-    single-precision probabilities.
+    single-precision probabilities. A class with the logit -inf has probability zero; a
+    row with NaN or inf has NaN.
     """
 
     def __init__(self, calibrator: Any):
         super().__init__()
         check_is_fitted(calibrator)
-        self.temperature = temperature_module(calibrator)
+        self.calibrator = calibrator
+        self.probabilities = probabilities_module(calibrator)
         clusters = find_clusters(calibrator)
         self.coverage = None if clusters is None else Coverage(clusters)
         self.n_classes: int = calibrator.n_classes_
-        self.n_features: int | None = calibrator.n_features_
+        self.n_features: int | None = getattr(calibrator, "n_features_", None)
         self.eval()
 
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of what it can say about a row beside its logits."""
+        temperature = isinstance(self.probabilities, Cooled)
+        covered = self.coverage is not None
+        return (
+            "probabilities",
+            *["temperature"] * temperature,
+            *["covered"] * covered,
+        )
+
     def forward(self, logits: Tensor, features: Tensor | None = None) -> Tensor:
-        logits = self._checked(logits, features)
-        return _softmax(logits, self._temperature(logits, features))
+        return self.details(logits, features).probabilities
 
     def details(self, logits: Tensor, features: Tensor | None = None) -> ModuleDetails:
         """Probabilities with the logits, temperature and coverage of each row."""
-        logits = self._checked(logits, features)
-        temperature = self._temperature(logits, features)
-        covered = None if self.coverage is None else self.coverage(features)
-        probabilities = _softmax(logits, temperature)
+        logits, features = self._checked(logits, features)
+        broken = _broken(torch.where(possible(logits), logits, 0.0))
+        if features is not None:
+            broken = broken | _broken(features)
+        temperature = covered = None
+        if isinstance(self.probabilities, Cooled):
+            temperature = self.probabilities.temperature(logits, features)
+            temperature = torch.where(broken, torch.nan, temperature)
+            probabilities = softmax(logits, temperature)
+        else:
+            probabilities = self.probabilities(logits, features)
+            probabilities = torch.where(broken[:, None], torch.nan, probabilities)
+        if self.coverage is not None:
+            covered = self.coverage(features)
+        if logits.dtype != torch.float64:
+            probabilities = probabilities.float()
         return ModuleDetails(probabilities, logits, temperature, covered)
 
-    def _temperature(self, logits: Tensor, features: Tensor | None) -> Tensor:
-        temperature = self.temperature(logits, features)
-        if features is None or self.n_features is None:
-            return temperature
-        # A broken feature has no nearest centre and no distance: it must not end as
-        # a plausible probability.
-        total = features.double().sum(dim=1)
-        return torch.where(total.isnan() | total.isinf(), torch.nan, temperature)
-
-    def _checked(self, logits: Tensor, features: Tensor | None) -> Tensor:
+    def _checked(
+        self, logits: Tensor, features: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
         if logits.ndim == 1:
             logits = torch.stack([torch.zeros_like(logits), logits], dim=1)
         _check_width("logits", logits, self.n_classes)
-        if self.n_features is not None:
-            _check_width("features", features, self.n_features)
-        return logits
+        if self.n_features is None:
+            return logits, None
+        _check_width("features", features, self.n_features)
+        return logits, features
+
+
+def _broken(rows: Tensor) -> Tensor:
+    """Which rows hold NaN or infinity, (n,) bool.
+
+    A broken feature has no nearest centre, a broken logit no bin: they must not end as
+    a plausible probability.
+    """
+    total = rows.double().sum(dim=1)
+    return total.isnan() | total.isinf()
 
 
 class Coverage(Exact):
@@ -198,11 +233,3 @@ def _check_width(name: str, rows: Tensor | None, width: int) -> None:
         raise ValueError(
             f"{name} has shape {tuple(rows.shape)}; wanted (n, {width}), as in fit"
         )
-
-
-def _softmax(logits: Tensor, temperature: Tensor) -> Tensor:
-    exact = logits if logits.dtype == torch.float64 else logits.float()
-    # The maximum goes first: large logits over a small T would lose their difference.
-    shifted = exact - exact.amax(dim=1, keepdim=True)
-    inverse = temperature.reciprocal().to(exact.dtype)
-    return torch.softmax(shifted * inverse[:, None], dim=1)

@@ -16,6 +16,7 @@ from coolhead.calibrators.shift_aware.descriptors import (
     Descriptor,
     Home,
 )
+from coolhead.torch.calibrated.masked import largest_logits, mean_logit
 from coolhead.torch.calibrated.temperature import Exact, temperature_module
 
 TINY = float(np.finfo(np.float32).tiny)
@@ -134,9 +135,8 @@ def _unit_rows(features: Tensor) -> Tensor:
 
 def _peaks(logits: Tensor) -> tuple[Tensor, Tensor]:
     """Largest minus mean and largest minus second largest logit, (n, 1) each."""
-    exact = logits.double()
-    two = exact.topk(2, dim=1).values
-    height = two[:, :1] - exact.mean(dim=1, keepdim=True)
+    two = largest_logits(logits, 2)
+    height = two[:, :1] - mean_logit(logits)
     return height.clamp(min=TINY), two[:, :1] - two[:, 1:]
 
 
