@@ -122,7 +122,7 @@ def plain_bbq(scores, hits, query):
     low, high = max(1, int(n ** (1 / 3) / 10)), int(np.ceil(10 * n ** (1 / 3)))
     for n_bins in range(low, high + 1):
         cuts = [i * n // n_bins for i in range(n_bins + 1)]
-        edges = [0.0, *[scores[c - 1] for c in cuts[1:-1]], 1.0]
+        edges = [0.0, *[(scores[c - 1] + scores[c]) / 2 for c in cuts[1:-1]], 1.0]
         total, means = 0.0, []
         for b in range(n_bins):
             m = cuts[b + 1] - cuts[b]

@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 import coolhead.baselines
 import coolhead.calibrators
 
-N_ROWS, N_CLASSES, N_FEATURES = 360, 4, 6
+N_ROWS, N_CLASSES, N_FEATURES = 360, 6, 12
 Problem = dict[str, Any]
 
 # Constructor arguments of those that need some, or that would take long without.
@@ -31,7 +31,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
         {"scaling": "l2"},
     ],
     "MultiDomainTemperature": [{"clip": "range"}],
-    "DensityAwareTemperature": [{"neighbor": "nearest", "layer_widths": (2, 4)}],
+    "DensityAwareTemperature": [{"neighbor": "nearest", "layer_widths": (4, 8)}],
     "ShiftAwareTemperature": [{"descriptors": ("logit_margin", "feature_length")}],
     "VectorScaling": [{"bias": False}],
     "HistogramBinning": [{"scheme": "one_vs_all"}, {"binning": "mass"}],

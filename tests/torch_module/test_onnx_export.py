@@ -17,30 +17,6 @@ def run(path, **inputs):
     return session.run(None, inputs)
 
 
-@pytest.fixture(scope="session")
-def graphs():
-    """Folder and cache of exported calibrators; each is exported once."""
-    return {}
-
-
-@pytest.fixture
-def graph(calibrator, graphs, tmp_path_factory):
-    key = id(calibrator)
-    if key not in graphs:
-        path = tmp_path_factory.mktemp("onnx") / "calibrator.onnx"
-        graphs[key] = export_onnx(calibrator, path)
-    return graphs[key]
-
-
-@pytest.mark.parametrize("n_rows", [1, 7, 1000])
-def test_calibrator_alone(calibrator, graph, queries, n_rows):
-    logits, features = (part[:n_rows] for part in queries)
-    extra = {"features": features} if calibrator.uses_features else {}
-    (found,) = run(graph, logits=logits, **extra)
-    wanted = calibrator.predict_proba(logits, features)
-    np.testing.assert_allclose(found, wanted, atol=1e-5)
-
-
 def test_dynamo(ensemble, queries, tmp_path):
     """The slow exporter, which is the one that will last; all outputs at once."""
     outputs = ("probabilities", "temperature", "covered")
@@ -112,15 +88,6 @@ def test_a_graph_that_is_wrong_never_appears(ensemble, tmp_path):
     with pytest.raises(RuntimeError, match=r"ONNX and NumPy differ by .* in prob"):
         export_onnx(net, path, torch.randn(2, 3, 8, 8), exporter="trace")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_broken_features_do_not_become_a_probability(calibrator, graph, queries):
-    if not calibrator.uses_features:
-        return
-    logits, features = (part[:4].copy() for part in queries)
-    features[1, 4], features[2, 0] = np.nan, np.inf
-    (found,) = run(graph, logits=logits, features=features)
-    assert np.isnan(found).any(axis=1).tolist() == [False, True, True, False]
 
 
 def test_what_it_cannot_use_is_named(ensemble, problem, tmp_path):

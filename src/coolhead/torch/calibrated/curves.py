@@ -15,7 +15,6 @@ from coolhead.torch.calibrated.masked import possible
 from coolhead.torch.calibrated.probabilities import (
     normalised,
     probabilities_module,
-    softmax,
 )
 from coolhead.torch.calibrated.temperature import Exact
 
@@ -67,7 +66,7 @@ class OfTopLabel(nn.Module):
         self.curves = curves
 
     def forward(self, logits: Tensor, features: Tensor | None = None) -> Tensor:
-        exact = logits if logits.dtype == torch.float64 else logits.float()
+        exact = logits.double()
         peak, top = exact.max(dim=1, keepdim=True)
         confidence = (exact - peak).exp().sum(dim=1, keepdim=True).reciprocal()
         return replace_top(logits, top, self.curves(confidence))
@@ -81,7 +80,7 @@ class OfEveryClass(nn.Module):
         self.curves = curves
 
     def forward(self, logits: Tensor, features: Tensor | None = None) -> Tensor:
-        plain = softmax(logits, torch.ones_like(logits[:, 0])).double()
+        plain = torch.softmax(logits.double(), dim=1)
         mapped = self.curves(plain) + BLEND * plain
         return normalised(torch.where(possible(logits), mapped, 0.0))
 

@@ -8,23 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import onnxruntime
 import torch
 from torch import Tensor, nn
 
 from coolhead.files import atomic_path
-from coolhead.torch.calibrated.agreement import (
-    TOLERANCE,
-    Batch,
-    ask_numpy,
-    check_agreement,
-    hostile_batches,
-    typical_rows,
-)
-from coolhead.torch.calibrated.module import CalibratedModule, CalibratedSoftmax
-
-CHECKED_SIZES = (1, 7)
+from coolhead.torch.calibrated.agreement import typical_rows
+from coolhead.torch.calibrated.comparison import check_onnx, check_torch
+from coolhead.torch.calibrated.module import CalibratedModule
+from coolhead.torch.calibrated.softmax import CalibratedSoftmax
 
 
 def export_onnx(
@@ -63,17 +54,22 @@ def export_onnx(
     """
     if not isinstance(net, nn.Module):
         net = CalibratedSoftmax(net)
+    if not isinstance(net, (CalibratedModule, CalibratedSoftmax)):
+        raise TypeError(
+            f"net is a {type(net).__name__}; wanted a CalibratedModule, a "
+            "CalibratedSoftmax or a fitted calibrator"
+        )
     graph = _Outputs(net, outputs)
     inputs = _example_inputs(net, example)
     names = _input_names(net, len(inputs))
     errors = []
     with atomic_path(path) as part, torch.no_grad():
-        batches = _check_torch(net, inputs)
+        check_torch(net, inputs)
         for export in _exporters(exporter):
             try:
                 with _quiet():
                     export(graph, inputs, names, part)
-                n_ties = _check(graph, inputs, names, part, batches)
+                n_ties = check_onnx(net, inputs, names, outputs, part)
                 break
             except Exception as error:
                 errors.append(error)
@@ -158,83 +154,6 @@ def _quiet() -> Iterator[None]:
             yield
     finally:
         log.setLevel(level)
-
-
-def _check_torch(net: nn.Module, inputs: tuple[Tensor, ...]) -> list[Batch]:
-    """Compare torch with NumPy on ordinary and hostile rows, and return those rows."""
-    softmax: Any = getattr(net, "softmax", net)
-    logits, features = (
-        net._observe(*inputs) if softmax is not net else (*inputs, None)[:2]
-    )
-    batches = hostile_batches(_numpy(logits), _numpy(features))
-    ask = ask_numpy(softmax.calibrator, softmax.outputs)
-    for batch in batches:
-        given = [None if each is None else _like(each, inputs[0]) for each in batch[1:]]
-        found = softmax.details(*given)
-        answers = {name: _numpy(getattr(found, name)) for name in softmax.outputs}
-        check_agreement("torch", answers, ask, batch)
-    return batches
-
-
-def _check(
-    graph: _Outputs,
-    inputs: tuple[Tensor, ...],
-    names: list[str],
-    path: Path,
-    batches: list[Batch],
-) -> int:
-    """Compare onnxruntime with NumPy, for batches of several sizes; number of ties."""
-    session = onnxruntime.InferenceSession(
-        path.read_bytes(), providers=["CPUExecutionProvider"]
-    )
-    # An exporter leaves out an input that nothing depends on.
-    declared = {node.name for node in session.get_inputs()}
-
-    def run(arrays: list[Any]) -> dict[str, np.ndarray]:
-        feed = dict(zip(names, arrays, strict=True))
-        found: Any = session.run(None, {name: feed[name] for name in declared})
-        return dict(zip(graph.outputs, found, strict=True))
-
-    resized = [[_resized(t, n_rows) for t in inputs] for n_rows in CHECKED_SIZES]
-    net: Any = graph.net
-    if isinstance(net, CalibratedModule):
-        return sum(_compare_network(net, batch, run) for batch in resized)
-    small = [Batch(f"{len(t[0])} rows", *(*map(_numpy, t), None)[:2]) for t in resized]
-    ask = ask_numpy(net.calibrator, net.outputs)
-    return sum(
-        check_agreement("ONNX", run([*batch[1 : 1 + len(inputs)]]), ask, batch)
-        for batch in [*small, *batches]
-    )
-
-
-def _compare_network(net: CalibratedModule, inputs: list[Tensor], run: Callable) -> int:
-    """Compare the whole with the network in torch and its calibrator in NumPy."""
-    answers = run([_numpy(tensor) for tensor in inputs])
-    logits, features = map(_numpy, net._observe(*inputs))
-    ask_calibrator = ask_numpy(net.softmax.calibrator, net.softmax.outputs)
-
-    def ask(logits: Any, features: Any) -> dict[str, np.ndarray]:
-        return {**ask_calibrator(logits, features), "logits": logits}
-
-    # Two runtimes round a network's layers more than they round a temperature.
-    batch = Batch(f"{len(inputs[0])} rows of the example", logits, features)
-    return check_agreement("ONNX", answers, ask, batch, rounding=TOLERANCE)
-
-
-def _numpy(tensor: Tensor | None) -> Any:
-    if tensor is None:
-        return None
-    found = tensor.detach().cpu()
-    return (found.float() if found.dtype == torch.bfloat16 else found).numpy()
-
-
-def _like(array: np.ndarray, tensor: Tensor) -> Tensor:
-    return torch.as_tensor(np.ascontiguousarray(array), device=tensor.device)
-
-
-def _resized(tensor: Tensor, n_rows: int) -> Tensor:
-    """`n_rows` rows, the given ones over and over."""
-    return tensor[torch.arange(n_rows, device=tensor.device) % len(tensor)]
 
 
 def _example_inputs(net: nn.Module, example: Any) -> tuple[Tensor, ...]:
