@@ -202,3 +202,15 @@ def test_wrong_options_are_refused(data):
     ):
         with pytest.raises(ValueError, match="wanted"):
             method.fit(*data)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda m: f"{type(m).__name__}")
+def test_the_precision_of_the_logits_does_not_decide(method, data):
+    """Near one, single precision has few confidences left to tell apart."""
+    logits, labels = (5 * data[0]).astype(np.float32), data[1]
+    method.fit(logits, labels)
+    np.testing.assert_allclose(
+        method.predict_proba(logits),
+        method.predict_proba(logits.astype(np.float64)),
+        atol=1e-6,
+    )

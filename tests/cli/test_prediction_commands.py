@@ -11,12 +11,13 @@ import polars as pl
 import pytest
 
 from coolhead.archive import DomainArchive
+from coolhead.baselines.classwise.vector import VectorScaling
 from coolhead.calibrators.ensemble import TemperatureEnsemble
 from coolhead.cli import COMMANDS, application
 from coolhead.metrics import expected_calibration_error
 from coolhead.numerics.checks import logits_from_probabilities
 from coolhead.numerics.softmax import softmax
-from coolhead.persist import load_calibrator, read_header
+from coolhead.persist import load_calibrator, read_header, save_calibrator
 
 OURS = ("fit", "apply", "evaluate", "inspect", "export", "compare")
 
@@ -312,3 +313,26 @@ def test_help_needs_no_heavy_library_and_half_a_second():
 def test_the_table_of_commands_is_what_the_application_offers():
     assert application().info.name == "coolhead"
     assert set(OURS) <= set(COMMANDS)
+
+
+@pytest.mark.parametrize(
+    ("calibrator", "inputs", "outputs"),
+    [
+        (VectorScaling(), ["logits"], ["probabilities"]),
+        (
+            TemperatureEnsemble(),
+            ["logits", "features"],
+            ["probabilities", "temperature", "covered"],
+        ),
+    ],
+)
+def test_export_gives_the_details_a_method_has(
+    run, predictions, tmp_path, calibrator, inputs, outputs
+):
+    cal, out = tmp_path / "c.skops", tmp_path / "c.onnx"
+    arrays = (predictions[name] for name in ("logits", "labels"))
+    save_calibrator(calibrator.fit(*arrays, features=predictions["features"]), cal)
+    code, shown, _ = run("export", cal, "--onnx", out, "--details", "--json")
+    assert code == 0
+    found = json.loads(shown)
+    assert (found["inputs"], found["outputs"]) == (inputs, outputs)

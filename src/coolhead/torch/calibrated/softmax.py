@@ -133,6 +133,9 @@ class Coverage(Exact):
 def _check_width(name: str, rows: Tensor | None, width: int) -> None:
     if rows is None:
         raise ValueError(f"{name} is missing: this calibrator uses it; wanted (n, d)")
+    if torch.jit.is_tracing():  # pyright: ignore[reportPrivateImportUsage]
+        # Here a shape is a tensor, and comparing it would freeze the answer.
+        return
     if rows.ndim != 2 or rows.shape[1] != width:
         raise ValueError(
             f"{name} has shape {tuple(rows.shape)}; wanted (n, {width}), as in fit"
