@@ -9,6 +9,7 @@ from coolhead.baselines.binning.bayesian import BayesianBinning, fit_averaged_st
 from coolhead.baselines.binning.histogram import HistogramBinning, read_steps
 from coolhead.baselines.binning.isotonic import IsotonicCalibration
 from coolhead.baselines.binning.one_score import replace_top
+from coolhead.baselines.binning.platt import PlattScaling
 from coolhead.metrics import expected_calibration_error
 from coolhead.numerics.softmax import confidence, softmax
 from simulate import logits_and_labels
@@ -204,13 +205,15 @@ def test_wrong_options_are_refused(data):
             method.fit(*data)
 
 
-@pytest.mark.parametrize("method", METHODS, ids=lambda m: f"{type(m).__name__}")
+@pytest.mark.parametrize("method", [*METHODS, PlattScaling()], ids=repr)
 def test_the_precision_of_the_logits_does_not_decide(method, data):
     """Near one, single precision has few confidences left to tell apart."""
-    logits, labels = (5 * data[0]).astype(np.float32), data[1]
-    method.fit(logits, labels)
+    logits, labels = data
+    method.fit((3 * logits).astype(np.float32), labels)
+    sure = np.zeros((100, logits.shape[1]), np.float32)
+    sure[:, 0] = np.linspace(5, 40, 100)
     np.testing.assert_allclose(
-        method.predict_proba(logits),
-        method.predict_proba(logits.astype(np.float64)),
+        method.predict_proba(sure),
+        method.predict_proba(sure.astype(np.float64)),
         atol=1e-6,
     )

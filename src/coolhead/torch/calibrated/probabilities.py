@@ -21,7 +21,7 @@ from coolhead.baselines.classwise.vector import (
 from coolhead.baselines.outside import OutsideCalibrator
 from coolhead.baselines.two_stage import TwoStageCalibration
 from coolhead.calibrators.classifier.classifier import CalibratedClassifier
-from coolhead.torch.calibrated.masked import mean_logit, possible
+from coolhead.torch.calibrated.masked import possible
 from coolhead.torch.calibrated.temperature import Exact, temperature_module
 
 
@@ -54,8 +54,8 @@ class Affine(Exact):
         self.keep(slope=np.transpose(slope), bias=bias)
 
     def forward(self, logits: Tensor, features: Tensor | None = None) -> Tensor:
-        # A class that cannot be says nothing about the others.
-        exact = torch.where(possible(logits), logits.double(), mean_logit(logits))
+        # A class that cannot be adds nothing to the others.
+        exact = torch.where(possible(logits), logits.double(), 0.0)
         scaled = exact @ self.slope if self.mixes_classes else exact * self.slope
         scores = torch.where(possible(logits), scaled + self.bias, -torch.inf)
         return torch.softmax(scores, dim=1)
