@@ -9,6 +9,7 @@ from coolhead.baselines.binning.bayesian import BayesianBinning, fit_averaged_st
 from coolhead.baselines.binning.histogram import HistogramBinning, read_steps
 from coolhead.baselines.binning.isotonic import IsotonicCalibration
 from coolhead.baselines.binning.one_score import replace_top
+from coolhead.baselines.binning.platt import PlattScaling
 from coolhead.metrics import expected_calibration_error
 from coolhead.numerics.softmax import confidence, softmax
 from simulate import logits_and_labels
@@ -122,7 +123,7 @@ def plain_bbq(scores, hits, query):
     low, high = max(1, int(n ** (1 / 3) / 10)), int(np.ceil(10 * n ** (1 / 3)))
     for n_bins in range(low, high + 1):
         cuts = [i * n // n_bins for i in range(n_bins + 1)]
-        edges = [0.0, *[scores[c - 1] for c in cuts[1:-1]], 1.0]
+        edges = [0.0, *[(scores[c - 1] + scores[c]) / 2 for c in cuts[1:-1]], 1.0]
         total, means = 0.0, []
         for b in range(n_bins):
             m = cuts[b + 1] - cuts[b]
@@ -202,3 +203,17 @@ def test_wrong_options_are_refused(data):
     ):
         with pytest.raises(ValueError, match="wanted"):
             method.fit(*data)
+
+
+@pytest.mark.parametrize("method", [*METHODS, PlattScaling()], ids=repr)
+def test_the_precision_of_the_logits_does_not_decide(method, data):
+    """Near one, single precision has few confidences left to tell apart."""
+    logits, labels = data
+    method.fit((3 * logits).astype(np.float32), labels)
+    sure = np.zeros((100, logits.shape[1]), np.float32)
+    sure[:, 0] = np.linspace(5, 40, 100)
+    np.testing.assert_allclose(
+        method.predict_proba(sure),
+        method.predict_proba(sure.astype(np.float64)),
+        atol=1e-6,
+    )

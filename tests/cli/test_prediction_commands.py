@@ -11,12 +11,13 @@ import polars as pl
 import pytest
 
 from coolhead.archive import DomainArchive
+from coolhead.baselines.classwise.vector import VectorScaling
 from coolhead.calibrators.ensemble import TemperatureEnsemble
 from coolhead.cli import COMMANDS, application
 from coolhead.metrics import expected_calibration_error
 from coolhead.numerics.probabilities import logits_from_probabilities
 from coolhead.numerics.softmax import softmax
-from coolhead.persist import load_calibrator, read_header
+from coolhead.persist import load_calibrator, read_header, save_calibrator
 
 OURS = ("fit", "apply", "evaluate", "inspect", "export", "compare")
 
@@ -330,3 +331,26 @@ def test_apply_keeps_the_names_of_the_rows(run, npz, predictions, tmp_path, ids)
         code, _, err = run("apply", cal, tmp_path / name, "--out", out)
         assert code == 0, err
         assert pl.read_parquet(out)["id"].to_list() == list(ids)
+
+
+@pytest.mark.parametrize(
+    ("calibrator", "inputs", "outputs"),
+    [
+        (VectorScaling(), ["logits"], ["probabilities"]),
+        (
+            TemperatureEnsemble(),
+            ["logits", "features"],
+            ["probabilities", "temperature", "covered"],
+        ),
+    ],
+)
+def test_export_gives_the_details_a_method_has(
+    run, predictions, tmp_path, calibrator, inputs, outputs
+):
+    cal, out = tmp_path / "c.skops", tmp_path / "c.onnx"
+    arrays = (predictions[name] for name in ("logits", "labels"))
+    save_calibrator(calibrator.fit(*arrays, features=predictions["features"]), cal)
+    code, shown, _ = run("export", cal, "--onnx", out, "--details", "--json")
+    assert code == 0
+    found = json.loads(shown)
+    assert (found["inputs"], found["outputs"]) == (inputs, outputs)

@@ -1,98 +1,84 @@
-"""Every temperature method, fitted on one small problem with three domains."""
+"""Every calibrator of the package, fitted and exported once for all tests."""
+
+from typing import Any, NamedTuple
 
 import numpy as np
+import onnxruntime
 import pytest
+import torch
+from threadpoolctl import threadpool_limits
 
-from coolhead.baselines.density_aware import DensityAwareTemperature
-from coolhead.baselines.error_oracle import OracleErrorTemperature
-from coolhead.baselines.multidomain import MultiDomainTemperature
-from coolhead.baselines.parametric.calibrator import ParameterizedTemperature
-from coolhead.baselines.transfer.cpcs import CPCS
-from coolhead.baselines.transfer.transcal import TransCal
-from coolhead.baselines.transfer.weighted import (
-    WeightedClusterTemperature,
-    WeightedTemperature,
-)
-from coolhead.calibrators.auto import AutoCalibrator
-from coolhead.calibrators.clustered.calibrators import (
-    NearestClusterTemperature,
-    RegressedTemperature,
-)
-from coolhead.calibrators.data import CalibrationData, fit_with
+from contract.problems import calibrators, fitted, problems, variants
 from coolhead.calibrators.ensemble import TemperatureEnsemble
-from coolhead.calibrators.select.calibrator import SelectByDomain
-from coolhead.calibrators.shift_aware.calibrator import ShiftAwareTemperature
-from coolhead.calibrators.temperature import Identity, TemperatureScaling
+from coolhead.torch import CalibratedSoftmax, export_onnx
 
-N_ROWS, N_CLASSES, N_FEATURES = 900, 6, 12
+PROBLEMS = problems()
+# The only one that torch refuses, see test_every_calibrator.
+CALIBRATORS = {**calibrators(), **variants()}
+EXPORTED = [name for name in CALIBRATORS if name != "OutsideCalibrator"]
 
-CALIBRATORS = {
-    "set": TemperatureScaling(),
-    "identity": Identity(),
-    "oracle-error": OracleErrorTemperature(),
-    "nearest": NearestClusterTemperature(5, n_init=2),
-    "nearest-standardize": NearestClusterTemperature(
-        5, scaling="standardize", n_init=2
-    ),
-    "nearest-l2": NearestClusterTemperature(5, scaling="l2", n_init=2),
-    "regression": RegressedTemperature(5, n_init=2),
-    "regression-log": RegressedTemperature(
-        5, target="log", clip="range", scaling="standardize", n_init=2
-    ),
-    "ensemble": TemperatureEnsemble(),
-    "ensemble-own": TemperatureEnsemble(
-        [Identity(), RegressedTemperature(3, n_init=1), MultiDomainTemperature()]
-    ),
-    "multidomain": MultiDomainTemperature(),
-    "multidomain-range": MultiDomainTemperature(clip="range"),
-    "weighted": WeightedTemperature(),
-    "weighted-cluster": WeightedClusterTemperature(4),
-    "transcal": TransCal(),
-    "cpcs": CPCS(),
-    "parametric": ParameterizedTemperature(max_iter=20),
-    "shift-aware": ShiftAwareTemperature(ridge=2.0),
-    "shift-aware-logits": ShiftAwareTemperature(["logit_margin", "feature_length"]),
-    "pick": SelectByDomain([TemperatureScaling(), MultiDomainTemperature()]),
-    "stack": SelectByDomain(
-        [TemperatureScaling(), NearestClusterTemperature(3, n_init=1)], combine="stack"
-    ),
-    "auto": AutoCalibrator(),
-    "density": DensityAwareTemperature(5, max_reference=300),
-    "density-layers": DensityAwareTemperature(neighbor="nearest", layer_widths=(4, 8)),
-}
+
+class Case(NamedTuple):
+    """A calibrator in NumPy, in torch, and as a session of onnxruntime."""
+
+    calibrator: Any
+    module: CalibratedSoftmax
+    session: onnxruntime.InferenceSession
+
+    def run(self, logits, features):
+        names = [node.name for node in self.session.get_inputs()]
+        given = {"logits": logits, "features": features}
+        found = self.session.run(None, {name: given[name] for name in names})
+        return dict(zip(self.module.outputs, found, strict=True))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread():
+    """Problems this small are slower on several threads that wait for each other."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with threadpool_limits(1):
+        yield
+    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")
-def problem() -> dict[str, np.ndarray]:
-    """Rows whose overconfidence grows along the first feature."""
-    rng = np.random.default_rng(3)
-    domains = np.repeat(["a", "b", "c"], N_ROWS // 3)
-    features = rng.normal(size=(N_ROWS, N_FEATURES)).astype(np.float32)
-    features[:, 0] += np.repeat([0.0, 2.0, 4.0], N_ROWS // 3)
-    honest = rng.normal(scale=2, size=(N_ROWS, N_CLASSES))
-    noise = rng.gumbel(size=honest.shape)
-    logits = honest * (1 + np.abs(features[:, :1]) / 2)
+def cases(one_thread, tmp_path_factory):
+    """A function (calibrator's name, problem's name) → Case, made once each."""
+    made = {}
+    path = tmp_path_factory.mktemp("onnx") / "calibrator.onnx"
+
+    def case(name, problem):
+        if (name, problem) not in made:
+            calibrator = fitted(CALIBRATORS[name], PROBLEMS[problem])
+            module = CalibratedSoftmax(calibrator)
+            # A tie would warn, and here a warning is an error.
+            export_onnx(module, path, outputs=module.outputs)
+            session = onnxruntime.InferenceSession(
+                path.read_bytes(), providers=["CPUExecutionProvider"]
+            )
+            made[name, problem] = Case(calibrator, module, session)
+        return made[name, problem]
+
+    return case
+
+
+@pytest.fixture(scope="session", params=EXPORTED)
+def case(request, cases):
+    """Every calibrator, fitted on the ordinary problem."""
+    return cases(request.param, "ordinary")
+
+
+@pytest.fixture(scope="session")
+def problem():
+    """The ordinary problem as arguments of `fit`."""
+    ordinary = PROBLEMS["ordinary"]
     return {
-        "logits": logits.astype(np.float32),
-        "labels": (honest + noise).argmax(axis=1),
-        "features": features,
-        "sample_domain": domains,
+        "logits": ordinary["logits"],
+        "labels": ordinary["labels"],
+        "features": ordinary["features"],
+        "sample_domain": ordinary["domains"],
     }
-
-
-def fitted(name: str, problem: dict[str, np.ndarray]):
-    data = CalibrationData.of(
-        **problem,
-        target_features=problem["features"][::3] + 0.3,
-        target_logits=problem["logits"][::3],
-        source_domain="a",
-    )
-    return fit_with(CALIBRATORS[name], data)
-
-
-@pytest.fixture(scope="session", params=list(CALIBRATORS))
-def calibrator(request, problem):
-    return fitted(request.param, problem)
 
 
 @pytest.fixture(scope="session")
@@ -101,9 +87,10 @@ def ensemble(problem):
 
 
 @pytest.fixture(scope="session")
-def queries():
+def queries(problem):
     """Rows of another batch, some far from everything that was calibrated."""
     rng = np.random.default_rng(8)
-    logits = rng.normal(scale=4, size=(1000, N_CLASSES)).astype(np.float32)
-    features = rng.normal(scale=1.5, size=(1000, N_FEATURES)).astype(np.float32)
+    n_classes, n_features = (problem[n].shape[1] for n in ("logits", "features"))
+    logits = rng.normal(scale=4, size=(1000, n_classes)).astype(np.float32)
+    features = rng.normal(scale=1.5, size=(1000, n_features)).astype(np.float32)
     return logits, features

@@ -6,38 +6,20 @@ import pytest
 import torch
 from torch import nn
 
+from coolhead.calibrators.clustered.calibrators import (
+    NearestClusterTemperature,
+    RegressedTemperature,
+)
 from coolhead.calibrators.ensemble import TemperatureEnsemble
 from coolhead.calibrators.temperature import Identity, TemperatureScaling
+from coolhead.shift.clusters import Clusters
 from coolhead.torch import CalibratedModule, CalibratedSoftmax, export_onnx
+from coolhead.torch.calibrated.agreement import Batch, ask_numpy, check_agreement
 
 
 def run(path, **inputs):
     session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
     return session.run(None, inputs)
-
-
-@pytest.fixture(scope="session")
-def graphs():
-    """Folder and cache of exported calibrators; each is exported once."""
-    return {}
-
-
-@pytest.fixture
-def graph(calibrator, graphs, tmp_path_factory):
-    key = id(calibrator)
-    if key not in graphs:
-        path = tmp_path_factory.mktemp("onnx") / "calibrator.onnx"
-        graphs[key] = export_onnx(calibrator, path)
-    return graphs[key]
-
-
-@pytest.mark.parametrize("n_rows", [1, 7, 1000])
-def test_calibrator_alone(calibrator, graph, queries, n_rows):
-    logits, features = (part[:n_rows] for part in queries)
-    extra = {"features": features} if calibrator.uses_features else {}
-    (found,) = run(graph, logits=logits, **extra)
-    wanted = calibrator.predict_proba(logits, features)
-    np.testing.assert_allclose(found, wanted, atol=1e-5)
 
 
 def test_dynamo(ensemble, queries, tmp_path):
@@ -108,18 +90,9 @@ class Counting(Network):
 def test_a_graph_that_is_wrong_never_appears(ensemble, tmp_path):
     net = CalibratedModule(Counting(), ensemble, feature_layer="body")
     path = tmp_path / "net.onnx"
-    with pytest.raises(RuntimeError, match=r"ONNX and torch differ by .* in prob"):
+    with pytest.raises(RuntimeError, match=r"ONNX and NumPy differ by .* in prob"):
         export_onnx(net, path, torch.randn(2, 3, 8, 8), exporter="trace")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_broken_features_do_not_become_a_probability(calibrator, graph, queries):
-    if not calibrator.uses_features:
-        return
-    logits, features = (part[:4].copy() for part in queries)
-    features[1, 4], features[2, 0] = np.nan, np.inf
-    (found,) = run(graph, logits=logits, features=features)
-    assert np.isnan(found).any(axis=1).tolist() == [False, True, True, False]
 
 
 def test_what_it_cannot_use_is_named(ensemble, problem, tmp_path):
@@ -134,3 +107,60 @@ def test_what_it_cannot_use_is_named(ensemble, problem, tmp_path):
     with pytest.raises(ValueError, match=r"wanted names out of .'prob.*', 'temp.*'."):
         export_onnx(flat, path, outputs=("covered",))
     assert list(tmp_path.iterdir()) == []
+
+
+def test_torch_that_differs_from_numpy_is_not_exported(ensemble, problem, tmp_path):
+    """A module with the state of another calibrator says other things than NumPy."""
+    module = CalibratedSoftmax(ensemble)
+    other = TemperatureEnsemble().fit(**{**problem, "logits": problem["logits"] * 3})
+    module.load_state_dict(CalibratedSoftmax(other).state_dict())
+    with pytest.raises(RuntimeError, match=r"torch and NumPy differ by .* in prob"):
+        export_onnx(module, tmp_path / "c.onnx")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_guards_are_compared_too(problem, tmp_path):
+    """On ordinary rows the floor of the line is never reached."""
+    line = RegressedTemperature(4).fit(**problem)
+    module = CalibratedSoftmax(line)
+    bounds = dict(module.named_buffers())["probabilities.temperature.bounds"]
+    bounds[0] /= 100
+    free = ~line.clipped(problem["features"])
+    example = tuple(torch.tensor(problem[n][free]) for n in ("logits", "features"))
+    with pytest.raises(RuntimeError, match=r"differ by .* \(features times 1e[36]\)"):
+        export_onnx(module, tmp_path / "c.onnx", example)
+
+
+def two_centers():
+    """A temperature that jumps from 1 to 2 where the first feature passes 0."""
+    clusters = Clusters(
+        np.array([[-1.0, 0.0], [1.0, 0.0]]), np.ones(2), None, None, None
+    )
+    calibrator = NearestClusterTemperature(2)
+    calibrator.clusters_, calibrator.n_features_ = clusters, 2
+    calibrator.cluster_temperatures_ = np.array([1.0, 2.0])
+    calibrator.n_classes_ = calibrator.n_features_in_ = 2
+    return calibrator
+
+
+def test_ties_are_counted_and_nothing_else_is_forgiven():
+    ask = ask_numpy(two_centers(), ("temperature",))
+    logits = np.random.default_rng(0).normal(size=(8, 2))
+    features = np.array([[0.0, 5.0], [0.0, -5.0], *[[3.0, 5.0]] * 6])
+    batch = Batch("rows", logits, features)
+    wanted = ask(logits, features)["temperature"]
+    other = {"temperature": np.where(features[:, 0] == 0, 3 - wanted, wanted)}
+    assert check_agreement("torch", {"temperature": wanted}, ask, batch) == 0
+    assert check_agreement("torch", other, ask, batch) == 2
+    for wrong in (3 - wanted, wanted * (1 + 2e-5), np.full(8, np.nan)):
+        with pytest.raises(RuntimeError, match="torch and NumPy differ by"):
+            check_agreement("torch", {"temperature": wrong}, ask, batch)
+    tied = Batch("ties", logits, features * [0.0, 1.0])
+    answers = {"temperature": 3 - ask(logits, tied.features)["temperature"]}
+    with pytest.raises(RuntimeError, match=r"rounding decides in 8 of 8 rows"):
+        check_agreement("torch", answers, ask, tied)
+
+
+def test_a_network_alone_is_refused(tmp_path):
+    with pytest.raises(TypeError, match="net is a Network; wanted a CalibratedModule"):
+        export_onnx(Network(), tmp_path / "net.onnx")

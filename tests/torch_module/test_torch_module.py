@@ -10,7 +10,9 @@ import torch
 from sklearn.exceptions import NotFittedError
 from torch import nn
 
+from coolhead.baselines.classwise.vector import VectorScaling
 from coolhead.calibrators.ensemble import TemperatureEnsemble
+from coolhead.calibrators.temperature import TemperatureScaling
 from coolhead.torch import CalibratedModule
 
 N_CLASSES, N_FEATURES = 6, 12
@@ -121,9 +123,10 @@ def test_threads_do_not_mix(network, ensemble):
     assert not net.capture.seen
 
 
-def test_compiled(network, images, ensemble):
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_compiled(network, images, ensemble, backend):
     net = CalibratedModule(network, ensemble, feature_layer="pool")
-    compiled = torch.compile(net, fullgraph=True, backend="eager")
+    compiled = torch.compile(net, fullgraph=True, backend=backend)
     torch.testing.assert_close(compiled(images), net(images))
 
 
@@ -188,3 +191,59 @@ def test_what_it_cannot_use_is_named(network, images, ensemble):
     odd = CalibratedModule(Answering(network, lambda *found: "text"), ensemble)
     with pytest.raises(TypeError, match="the model returned a str"):
         odd(images)
+
+
+SHAPES = {0: torch.export.Dim("batch")}
+
+
+@pytest.mark.parametrize("layer", ["pool", None])
+@pytest.mark.parametrize("shapes", [(SHAPES,), {"images": SHAPES}])
+def test_exported_with_any_number_of_rows(network, images, ensemble, layer, shapes):
+    """The names of the arguments are the network's own."""
+    net = CalibratedModule(network, ensemble, feature_layer=layer)
+    program = torch.export.export(net, (images,), dynamic_shapes=shapes)
+    found = program.module()(images[:4])
+    torch.testing.assert_close(found, net(images[:4]))
+
+
+# torch.jit still works, and torch says that it will not for ever.
+JIT = pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
+
+
+@JIT
+def test_traced(network, images, ensemble):
+    net = CalibratedModule(network, ensemble, feature_layer="pool")
+    traced = torch.jit.trace(net, images)
+    torch.testing.assert_close(traced(images[:4]), net(images[:4]))
+
+
+@JIT
+def test_scripting_is_refused_by_name(network, ensemble):
+    net = CalibratedModule(network, ensemble, feature_layer="pool")
+    with pytest.raises(TypeError, match=r"torch.jit.script cannot compile Calib"):
+        torch.jit.script(net)
+
+
+@JIT
+def test_around_a_traced_network(network, images, problem):
+    """It has no names for its arguments, and no layers to read features from."""
+    constant = TemperatureScaling().fit(**problem)
+    traced = torch.jit.trace(network.eval(), images)
+    net = CalibratedModule(traced, constant)
+    torch.testing.assert_close(net(images), CalibratedModule(network, constant)(images))
+
+
+def test_saved_whole(network, images, ensemble, tmp_path):
+    net = CalibratedModule(network, ensemble, feature_layer="pool")
+    torch.save(net, tmp_path / "net.pt")
+    again = torch.load(tmp_path / "net.pt", weights_only=False)
+    torch.testing.assert_close(again(images), net(images), rtol=0, atol=0)
+
+
+def test_around_a_method_without_temperature(network, images, problem):
+    vector = VectorScaling().fit(problem["logits"], problem["labels"])
+    net = CalibratedModule(network, vector)
+    found = net.details(images)
+    assert found.temperature is None and found.covered is None
+    wanted = vector.predict_proba(network(images).detach().numpy())
+    np.testing.assert_allclose(found.probabilities.detach().numpy(), wanted, atol=1e-6)

@@ -6,7 +6,7 @@ __getattr__, __dir__, __all__ = lazy_names(  # pyright: ignore
     "coolhead.calibrators",
     {
         "auto": ["AutoCalibrator"],
-        "base": ["TemperatureCalibrator"],
+        "base": ["Calibrator", "TemperatureCalibrator"],
         "classifier": ["CalibratedClassifier"],
         "clustered": ["NearestClusterTemperature", "RegressedTemperature"],
         "ensemble": ["TemperatureEnsemble"],

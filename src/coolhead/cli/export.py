@@ -13,11 +13,12 @@ def export(
     calibrator: CalibratorArgument,
     onnx: Annotated[Path, typer.Option(help="ONNX file to write.")],
     details: Annotated[
-        bool, typer.Option(help="Give temperature and coverage as outputs too.")
+        bool,
+        typer.Option(help="Give temperature and coverage too, where it has them."),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a calibrator as an ONNX graph, checked with onnxruntime first.
+    """Write a calibrator as an ONNX graph, compared with NumPy first.
 
     Its inputs are logits and, where the method uses them, features; the batch size is
     free.
@@ -30,21 +31,20 @@ def export(
 
     fitted = load_fitted(calibrator)
     try:
-        from coolhead.torch import export_onnx
+        from coolhead.torch import CalibratedSoftmax, export_onnx
     except ModuleNotFoundError as error:
         raise ImportError(
             f"export needs {error.name}: pip install 'coolhead[onnx]'"
         ) from error
-    outputs = ["probabilities"]
-    if details:
-        outputs += ["temperature"] + ["covered"] * hasattr(fitted, "clusters_")
     with plain_warnings():
         try:
-            export_onnx(fitted, onnx, outputs=tuple(outputs))
+            module = CalibratedSoftmax(fitted)
+            outputs = module.outputs if details else module.outputs[:1]
+            export_onnx(module, onnx, outputs=outputs)
         except (RuntimeError, TypeError) as error:
             reason = " ".join(str(error).split())
             raise ValueError(f"cannot export {calibrator}: {reason}") from error
-    inputs = ["logits"] + ["features"] * (getattr(fitted, "n_features_", 0) is not None)
+    inputs = ["logits"] + ["features"] * (module.n_features is not None)
     size = onnx.stat().st_size
     if as_json:
         print_json(

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 from coolhead.lazy import lazy_names
 
 if TYPE_CHECKING:
-    from coolhead.torch.calibrated.module import CalibratedModule, CalibratedSoftmax
+    from coolhead.torch.calibrated.module import CalibratedModule
     from coolhead.torch.calibrated.onnx import export_onnx
+    from coolhead.torch.calibrated.softmax import CalibratedSoftmax
     from coolhead.torch.images.backbones import Backbone, load_backbone
     from coolhead.torch.images.extraction import extract
     from coolhead.torch.images.finetuning import finetune
@@ -18,8 +19,9 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy_names(  # pyright: ignore
     "coolhead.torch",
     {
-        "calibrated.module": ["CalibratedModule", "CalibratedSoftmax"],
+        "calibrated.module": ["CalibratedModule"],
         "calibrated.onnx": ["export_onnx"],
+        "calibrated.softmax": ["CalibratedSoftmax"],
         "images.backbones": ["Backbone", "load_backbone"],
         "images.extraction": ["extract"],
         "images.finetuning": ["finetune"],

@@ -5,7 +5,7 @@ import os
 import warnings
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from zipfile import BadZipFile
 from zlib import error as ZlibError
 

@@ -92,9 +92,11 @@ def _one_binning(
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Inner edges, posterior means and log evidence of one equal-mass binning."""
     cuts = (np.arange(1, n_bins) * len(scores)) // n_bins
-    # Equal scores cannot be told apart, so a cut moves behind the last of them.
-    inner = np.unique(scores[cuts - 1])
-    ends = np.searchsorted(scores, inner, side="right")
+    # Equal scores cannot be told apart, so a cut moves behind the last of them, and
+    # half way to the next: no score lies on an edge, where rounding would decide.
+    ends = np.unique(np.searchsorted(scores, scores[cuts - 1], side="right"))
+    ends = ends[ends < len(scores)]
+    inner = (scores[ends - 1] + scores[ends]) / 2
     bounds = np.concatenate([[0], ends, [len(scores)]])
     total, hit = np.diff(mass[bounds]), np.diff(right[bounds])
     edges = np.concatenate([[0.0], inner, [1.0]])

@@ -3,9 +3,12 @@
 import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
-from coolhead.baselines.binning.one_score import apply_curves, fit_curves
+from coolhead.baselines.binning.one_score import (
+    apply_curves,
+    exact_softmax,
+    fit_curves,
+)
 from coolhead.baselines.classwise.base import ScoreCalibrator, ScoreData
-from coolhead.numerics.softmax import softmax
 from coolhead.numerics.temperature import Status
 
 Points = tuple[np.ndarray, np.ndarray]
@@ -60,7 +63,7 @@ def read_points(points: Points, scores: np.ndarray) -> np.ndarray:
 
 def _fit_pooled(data: ScoreData) -> Points:
     n_classes = data.logits.shape[1]
-    scores = softmax(data.logits, 1.0)
+    scores = exact_softmax(data.logits)
     hits = np.zeros(scores.shape, bool)
     hits[np.arange(len(hits)), data.labels] = True
     weights = np.repeat(data.weights.astype(scores.dtype), n_classes)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from coolhead.baselines.classwise.base import ScoreData
+from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.softmax import confidence, softmax
 
 SCHEMES = ("top_label", "one_vs_all")
@@ -24,14 +25,35 @@ FitCurve = Callable[[np.ndarray, np.ndarray, np.ndarray], Curve]
 ReadCurve = Callable[[Curve, np.ndarray], np.ndarray]
 
 
+def exact_softmax(logits: np.ndarray) -> np.ndarray:
+    """Probabilities in double precision, whatever that of the logits.
+
+    A curve may jump, and near one single precision has few numbers left: the step a
+    score falls on must not hang on who rounds.
+    """
+    probabilities = np.empty(logits.shape)
+    for rows in row_blocks(*logits.shape):
+        probabilities[rows] = softmax(logits[rows].astype(np.float64), 1.0)
+    return probabilities
+
+
+def exact_confidence(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Confidence in double precision and predicted class, (n,) each."""
+    largest, predicted = np.empty(len(logits)), np.empty(len(logits), np.intp)
+    for rows in row_blocks(*logits.shape):
+        block = logits[rows].astype(np.float64)
+        largest[rows], predicted[rows] = confidence(block, 1.0)
+    return largest, predicted
+
+
 def fit_curves(data: ScoreData, scheme: str, fit_curve: FitCurve) -> list[Curve]:
     """One curve for the top label, or one per class (None where a class is absent)."""
     if scheme not in SCHEMES:
         raise ValueError(f"scheme is {scheme!r}; wanted 'top_label' or 'one_vs_all'")
     if scheme == "top_label":
-        largest, predicted = confidence(data.logits, 1.0)
+        largest, predicted = exact_confidence(data.logits)
         return [fit_curve(largest, predicted == data.labels, data.weights)]
-    probabilities = softmax(data.logits, 1.0)
+    probabilities = exact_softmax(data.logits)
     absent = set(data.absent.tolist())
     return [
         None
@@ -48,9 +70,9 @@ def apply_curves(
 ) -> np.ndarray:
     """Calibrated probabilities of a block of logits."""
     if scheme == "top_label":
-        largest, top = confidence(logits, 1.0)
+        largest, top = exact_confidence(logits)
         return replace_top(logits, top, read(curves[0], largest))
-    probabilities = softmax(logits, 1.0).astype(np.float64)
+    probabilities = exact_softmax(logits)
     mapped = probabilities.copy()
     for k, curve in enumerate(curves):
         if curve is not None:

@@ -3,11 +3,12 @@
 from typing import Any
 
 import numpy as np
+from scipy.special import logsumexp
 from sklearn.linear_model import LogisticRegression
 
 from coolhead.baselines.binning.one_score import replace_top
 from coolhead.baselines.classwise.base import ScoreCalibrator, ScoreData
-from coolhead.numerics.softmax import log_loss_rows
+from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.temperature import Status
 
 
@@ -47,9 +48,16 @@ def scores_of(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         apart = np.where(np.isfinite(apart), apart, 0.0)
         return apart, np.ones(len(logits), np.intp)
     top = logits.argmax(axis=1)
-    # log conf - log(1 - conf), written so that a confidence near one keeps its digits.
-    loss = np.maximum(log_loss_rows(logits, top, 1.0), np.finfo(float).tiny)
-    return -loss - np.log(-np.expm1(-loss)), top
+    scores = np.empty(len(logits))
+    for rows in row_blocks(*logits.shape):
+        # log conf - log(1 - conf) is what the top has over all others together, and
+        # this way a confidence near one keeps its digits.
+        others = logits[rows].astype(np.float64)
+        each = np.arange(len(others)), top[rows]
+        others -= others[each][:, None]
+        others[each] = -np.inf
+        scores[rows] = -logsumexp(others, axis=1)
+    return scores, top
 
 
 def fit_logistic(

@@ -223,7 +223,9 @@ class RegressedTemperature(TemperatureCalibrator):
     def _line_values(self, features: np.ndarray) -> np.ndarray:
         line = Line(self.coef_, self.intercept_, self.ridge_)
         values = line.at(features, self.clusters_.transform)
-        return np.exp(values) if self.target == "log" else values
+        # Far from every centre the line may leave the range of numbers.
+        with np.errstate(over="ignore"):
+            return np.exp(values) if self.target == "log" else values
 
     def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
         return np.clip(self._line_values(features), *self.bounds_)

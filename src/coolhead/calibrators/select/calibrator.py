@@ -76,7 +76,7 @@ class SelectByDomain(TemperatureCalibrator):
     scores_ : (m, domains) of the metric on each left-out domain; domains_ : names.
     harmed_ : names of left-out domains that were better off uncalibrated.
     weights_ : (m,) >= 0, sum to one: log T = sum of weights times log T of candidates.
-    bounds_ : lowest and highest log T.
+    bounds_ : lowest and highest log T; without bounds unless a caller sets them.
     temperature_ : float, weighted the same way.
     status_ : str, "stacked" or "picked" with the names, or why it could not choose.
     """

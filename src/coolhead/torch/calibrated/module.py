@@ -1,99 +1,17 @@
 """A network with calibrated probabilities in place of its logits."""
 
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, signature
 from threading import get_ident
-from typing import Any, NamedTuple, Self
+from types import MethodType
+from typing import Any, NoReturn, Self
 
 import torch
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from coolhead.torch.calibrated import learned, shift_aware  # noqa: F401  (both register theirs)
 from coolhead.torch.calibrated.reading import find_layer, pool
-from coolhead.torch.calibrated.temperature import (
-    Exact,
-    NearestCenter,
-    temperature_module,
-)
-
-
-class ModuleDetails(NamedTuple):
-    """What a calibrated network can say about each row.
-
-    probabilities : (n, k) calibrated; logits : (n, k) of the network; temperature :
-    (n,); covered : (n,) bool, False where the calibration data had nothing like this
-    row, None where the calibrator has no clusters to tell.
-    """
-
-    probabilities: Tensor
-    logits: Tensor
-    temperature: Tensor
-    covered: Tensor | None
-
-
-class CalibratedSoftmax(nn.Module):
-    """Calibrated probabilities from logits (n, k) and, if used, features (n, d).
-
-    Parameters
-    ----------
-    calibrator : a fitted calibrator with a temperature, such as `TemperatureEnsemble`.
-
-    Binary scores (n,) are taken as the logits [0, s]. Half-precision logits give
-    single-precision probabilities.
-    """
-
-    def __init__(self, calibrator: Any):
-        super().__init__()
-        check_is_fitted(calibrator)
-        self.temperature = temperature_module(calibrator)
-        clusters = getattr(calibrator, "clusters_", None)
-        self.coverage = None if clusters is None else Coverage(clusters)
-        self.n_classes: int = calibrator.n_classes_
-        self.n_features: int | None = calibrator.n_features_
-        self.eval()
-
-    def forward(self, logits: Tensor, features: Tensor | None = None) -> Tensor:
-        logits = self._checked(logits, features)
-        return _softmax(logits, self._temperature(logits, features))
-
-    def details(self, logits: Tensor, features: Tensor | None = None) -> ModuleDetails:
-        """Probabilities with the logits, temperature and coverage of each row."""
-        logits = self._checked(logits, features)
-        temperature = self._temperature(logits, features)
-        covered = None if self.coverage is None else self.coverage(features)
-        probabilities = _softmax(logits, temperature)
-        return ModuleDetails(probabilities, logits, temperature, covered)
-
-    def _temperature(self, logits: Tensor, features: Tensor | None) -> Tensor:
-        temperature = self.temperature(logits, features)
-        if features is None or self.n_features is None:
-            return temperature
-        # A broken feature has no nearest centre and no distance: it must not end as
-        # a plausible probability.
-        total = features.double().sum(dim=1)
-        return torch.where(total.isnan() | total.isinf(), torch.nan, temperature)
-
-    def _checked(self, logits: Tensor, features: Tensor | None) -> Tensor:
-        if logits.ndim == 1:
-            logits = torch.stack([torch.zeros_like(logits), logits], dim=1)
-        _check_width("logits", logits, self.n_classes)
-        if self.n_features is not None:
-            _check_width("features", features, self.n_features)
-        return logits
-
-
-class Coverage(Exact):
-    """Whether each row lies within the radius of its nearest cluster."""
-
-    squared_radii: Tensor
-
-    def __init__(self, clusters: Any):
-        super().__init__()
-        self.nearest = NearestCenter(clusters)
-        self.keep(squared_radii=clusters.radii**2)
-
-    def forward(self, features: Tensor) -> Tensor:
-        nearest, squared = self.nearest(features)
-        return squared <= self.squared_radii[nearest]
+from coolhead.torch.calibrated.softmax import CalibratedSoftmax, ModuleDetails
 
 
 class CalibratedModule(nn.Module):
@@ -123,10 +41,12 @@ class CalibratedModule(nn.Module):
         self.capture = None
         if self.softmax.n_features is not None:
             self.capture = Capture.of(model, feature_layer)
+        # torch.export reads names of arguments, as in dynamic_shapes={"images": ...}.
+        self.forward = MethodType(_with_arguments_of(model), self)
         self.eval()
 
     def forward(self, *inputs: Any, **named: Any) -> Tensor:
-        """Calibrated probabilities (n, k)."""
+        """Calibrated probabilities (n, k); takes what the network takes."""
         return self.softmax(*self._observe(*inputs, **named))
 
     def details(self, *inputs: Any, **named: Any) -> ModuleDetails:
@@ -141,6 +61,30 @@ class CalibratedModule(nn.Module):
         seen = None if self.capture is None else self.capture.take()
         features = seen if features is None else features
         return logits, pool(features, self.feature_layer or "the network")
+
+    def __prepare_scriptable__(self) -> NoReturn:
+        raise TypeError(
+            "torch.jit.script cannot compile CalibratedModule, which reads features "
+            "with a hook; wanted torch.jit.trace, torch.export or export_onnx"
+        )
+
+
+def _with_arguments_of(model: nn.Module) -> Callable:
+    """`CalibratedModule.forward` with the signature of the network's own."""
+    try:
+        own = signature(model.forward)
+    except ValueError:  # a traced network has no names for its arguments
+        return CalibratedModule.forward
+
+    @wraps(CalibratedModule.forward)
+    def forward(self: CalibratedModule, *inputs: Any, **named: Any) -> Tensor:
+        return CalibratedModule.forward(self, *inputs, **named)
+
+    itself = Parameter("self", Parameter.POSITIONAL_ONLY)
+    forward.__signature__ = own.replace(  # pyright: ignore[reportAttributeAccessIssue]
+        parameters=[itself, *own.parameters.values()], return_annotation=Tensor
+    )
+    return forward
 
 
 class Capture:
@@ -188,20 +132,3 @@ def _split(output: Any) -> tuple[Any, Any]:
             "pair (logits, features), or an object with logits"
         )
     return output, None
-
-
-def _check_width(name: str, rows: Tensor | None, width: int) -> None:
-    if rows is None:
-        raise ValueError(f"{name} is missing: this calibrator uses it; wanted (n, d)")
-    if rows.ndim != 2 or rows.shape[1] != width:
-        raise ValueError(
-            f"{name} has shape {tuple(rows.shape)}; wanted (n, {width}), as in fit"
-        )
-
-
-def _softmax(logits: Tensor, temperature: Tensor) -> Tensor:
-    exact = logits if logits.dtype == torch.float64 else logits.float()
-    # The maximum goes first: large logits over a small T would lose their difference.
-    shifted = exact - exact.amax(dim=1, keepdim=True)
-    inverse = temperature.reciprocal().to(exact.dtype)
-    return torch.softmax(shifted * inverse[:, None], dim=1)

@@ -111,18 +111,25 @@ class LogLinear(Exact):
 
 
 class LogMean(Exact):
-    """The weighted mean of several temperatures, taken in log T."""
+    """The weighted mean of several temperatures, taken and kept in bounds in log T."""
 
     weights: Tensor
+    bounds: Tensor
 
-    def __init__(self, members: list[nn.Module], weights: np.ndarray):
+    def __init__(
+        self,
+        members: list[nn.Module],
+        weights: np.ndarray,
+        bounds: tuple[float, float],
+    ):
         super().__init__()
         self.members = nn.ModuleList(members)
-        self.keep(weights=weights)
+        self.keep(weights=weights, bounds=bounds)
 
     def forward(self, logits: Tensor, features: Tensor | None = None) -> Tensor:
         logs = [member(logits, features).log() for member in self.members]
-        return (torch.stack(logs, dim=1) @ self.weights).exp()
+        mean = torch.stack(logs, dim=1) @ self.weights
+        return mean.clamp(self.bounds[0], self.bounds[1]).exp()
 
 
 def _unit_rows(features: Tensor) -> Tensor:
@@ -157,7 +164,7 @@ def _(calibrator: ShiftAwareTemperature) -> nn.Module:
 def _(calibrator: SelectByDomain) -> nn.Module:
     used = np.flatnonzero(calibrator.weights_)
     members = [temperature_module(calibrator.candidates_[index]) for index in used]
-    return LogMean(members, calibrator.weights_[used])
+    return LogMean(members, calibrator.weights_[used], calibrator.bounds_)
 
 
 @temperature_module.register

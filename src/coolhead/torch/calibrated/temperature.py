@@ -34,8 +34,7 @@ def temperature_module(calibrator: Any) -> nn.Module:
     """The module ``forward(logits, features) -> T (n,)`` of a fitted calibrator."""
     raise TypeError(
         f"calibrator is a {type(calibrator).__name__}, which torch does not know; "
-        "wanted one that divides the logits by a temperature, such as "
-        "TemperatureEnsemble, or register yours with "
+        "wanted a calibrator of coolhead, or register yours with "
         "coolhead.torch.calibrated.temperature.temperature_module.register"
     )
 

@@ -1,0 +1,169 @@
+"""Whether another runtime says what NumPy says, on ordinary and on hostile rows.
+
+Where a temperature jumps, at equal distance from two centres or on the edge of a bin,
+rounding decides, and two runtimes round differently. Such a row is a tie: the other
+runtime's answer lies within the range that NumPy's own answers span when logits and
+features move by a few roundings of single precision. Ties may differ and are counted;
+all other rows may not.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coolhead.calibrators.details import find_clusters
+
+TOLERANCE = 1e-5
+ROUNDING = 2.0**-22
+N_MOVES = 16
+# More ties than this, and nothing has been compared.
+MOST_TIES = 0.25
+
+Answers = dict[str, np.ndarray]
+Ask = Callable[[np.ndarray, np.ndarray | None], Answers]
+
+
+class Batch(NamedTuple):
+    """Rows to compare on; features are None where the calibrator uses none."""
+
+    name: str
+    logits: np.ndarray
+    features: np.ndarray | None
+
+
+def ask_numpy(calibrator: Any, names: tuple[str, ...]) -> Ask:
+    """What the calibrator itself says, by the names of `CalibratedSoftmax.outputs`."""
+
+    def ask(logits: np.ndarray, features: np.ndarray | None) -> Answers:
+        if not hasattr(calibrator, "details"):
+            return {"probabilities": calibrator.predict_proba(logits, features)}
+        found = calibrator.details(logits, features)._asdict()
+        return {name: np.asarray(found[name], np.float64) for name in names}
+
+    return ask
+
+
+def check_agreement(
+    runtime: str, answers: Answers, ask: Ask, batch: Batch, rounding: float = ROUNDING
+) -> int:
+    """Number of ties; an error where answers differ from NumPy's in other rows.
+
+    Parameters
+    ----------
+    runtime : name of what gave the answers, for the error.
+    answers : to be compared, by the names that `ask` gives.
+    rounding : by which relative amount inputs move to find ties.
+
+    Raises
+    ------
+    RuntimeError : relative difference of temperatures, or difference of probabilities,
+        above 1e-5; other coverage; more than a quarter of the rows are ties.
+    """
+    wanted = ask(batch.logits, batch.features)
+    answers = {name: np.asarray(answers[name], np.float64) for name in answers}
+    apart = {name: _apart(name, answers[name], wanted[name]) for name in answers}
+    # Written so that NaN, which no comparison holds for, is a difference.
+    differs = ~np.all([each <= TOLERANCE for each in apart.values()], axis=0)
+    if not differs.any():
+        return 0
+    rows = np.flatnonzero(differs)
+    lowest, highest = _spans(ask, batch, rows, rounding)
+    for name, found in answers.items():
+        nearest = np.clip(found[rows], lowest[name], highest[name])
+        beyond = _apart(name, found[rows], nearest)
+        if not (beyond <= TOLERANCE).all():
+            raise RuntimeError(
+                f"{runtime} and NumPy differ by {np.max(apart[name]):.1e} in {name} "
+                f"({batch.name}); wanted at most {TOLERANCE:.0e}"
+            )
+    if len(rows) > max(1, MOST_TIES * len(differs)):
+        raise RuntimeError(
+            f"{runtime} and NumPy cannot be compared ({batch.name}): rounding decides "
+            f"in {len(rows)} of {len(differs)} rows"
+        )
+    return len(rows)
+
+
+def hostile_batches(logits: np.ndarray, features: np.ndarray | None) -> list[Batch]:
+    """The rows given, and others made of them that put guards and bounds to work."""
+    logits = np.asarray(logits)
+    surest = float(np.abs(logits).max()) or 1.0
+    tied = logits.copy()
+    tied[:, 1] = tied[:, 0] = logits.max(axis=1)
+    batches = [
+        Batch("ordinary rows", logits, features),
+        Batch("logits up to 100", logits * (100 / surest), features),
+        Batch("logits up to 1e4", logits * (1e4 / surest), features),
+        Batch("two largest logits tied", tied, features),
+        Batch("equal logits", np.zeros_like(logits), features),
+    ]
+    if features is None:
+        return batches
+    moved = {
+        "features times 1e3": features * 1e3,
+        "features times 1e6": features * 1e6,
+        "features of zero": np.zeros_like(features),
+        "constant features": np.broadcast_to(features[:1], features.shape),
+    }
+    for name, rows in moved.items():
+        batches.append(Batch(name, logits, rows.astype(features.dtype)))
+    return batches
+
+
+def _apart(name: str, found: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+    """Difference of each row, (n,); of temperatures and logits in relation to them."""
+    if found.shape != wanted.shape:
+        raise RuntimeError(
+            f"{name} has shape {found.shape}; wanted {wanted.shape}, as in NumPy"
+        )
+    with np.errstate(invalid="ignore"):
+        apart = np.where(found == wanted, 0.0, np.abs(found - wanted))
+    if name == "temperature":
+        apart = apart / np.abs(wanted)
+    elif name == "logits":
+        apart = apart / np.maximum(1.0, np.abs(wanted))
+    return apart.reshape(len(apart), -1).max(axis=1)
+
+
+def _spans(
+    ask: Ask, batch: Batch, rows: np.ndarray, rounding: float
+) -> tuple[Answers, Answers]:
+    """Smallest and largest answers of NumPy for rows whose inputs move a little."""
+    rng = np.random.default_rng(0)
+    several = []
+    for _ in range(N_MOVES):
+        logits = _moved(batch.logits[rows], rounding, rng)
+        features = batch.features
+        if features is not None:
+            features = _moved(features[rows], rounding, rng)
+        several.append(ask(logits, features))
+    names = several[0]
+    lowest = {name: np.min([each[name] for each in several], axis=0) for name in names}
+    highest = {name: np.max([each[name] for each in several], axis=0) for name in names}
+    return lowest, highest
+
+
+def _moved(rows: np.ndarray, rounding: float, rng: np.random.Generator) -> np.ndarray:
+    """Rows with a uniform error, relative to the largest value of each."""
+    size = rounding * np.maximum(np.abs(rows).max(axis=1, keepdims=True), rounding)
+    return rows.astype(np.float64) + size * rng.uniform(-1, 1, size=rows.shape)
+
+
+def typical_rows(calibrator: Any, n_rows: int = 64) -> tuple[np.ndarray, ...]:
+    """Logits and, if used, features such as the calibrator may have seen, float32."""
+    rng = np.random.default_rng(0)
+    logits = rng.normal(scale=3, size=(n_rows, calibrator.n_classes_))
+    n_features = getattr(calibrator, "n_features_", None)
+    if n_features is None:
+        return (logits.astype(np.float32),)
+    features = 3 * rng.normal(size=(n_rows, n_features))
+    clusters = find_clusters(calibrator)
+    if clusters is not None:
+        # About as many within the radius of a cluster as outside.
+        nearest = np.arange(n_rows) % len(clusters.centers)
+        spread = clusters.radii[nearest, None] / np.sqrt(n_features)
+        features = clusters.centers[nearest] + spread * features / 3
+        if clusters.scaling == "standardize":
+            features = features * clusters.scale + clusters.shift
+    return logits.astype(np.float32), features.astype(np.float32)

@@ -1,0 +1,183 @@
+"""Maps of one score to one probability (Platt, histogram, Bayesian, isotonic)."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from coolhead.baselines.binning.bayesian import BayesianBinning
+from coolhead.baselines.binning.histogram import HistogramBinning
+from coolhead.baselines.binning.isotonic import IsotonicCalibration
+from coolhead.baselines.binning.one_score import BLEND, TIE
+from coolhead.baselines.binning.platt import PlattScaling
+from coolhead.torch.calibrated.masked import possible
+from coolhead.torch.calibrated.probabilities import (
+    normalised,
+    probabilities_module,
+)
+from coolhead.torch.calibrated.temperature import Exact
+
+TINIEST = float(np.finfo(np.float64).tiny)
+
+Piece = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
+
+
+class Curves(Exact):
+    """Piecewise linear curves, one for every column of scores, or one for all.
+
+    Piece j of a curve holds between its edges j - 1 and j, the right one included, and
+    is base + slope · (score - start). Pieces are found by binary search: a table of
+    (rows, classes, edges) would not fit.
+    """
+
+    edges: Tensor
+    start: Tensor
+    base: Tensor
+    slope: Tensor
+
+    def __init__(self, curves: list[Piece]):
+        super().__init__()
+        longest = max(len(edges) for edges, *_ in curves)
+        self.n_steps = longest.bit_length()
+        self.n_curves, size = len(curves), 2**self.n_steps
+        fills = {"edges": np.inf, "start": 0.0, "base": 0.0, "slope": 0.0}
+        for part, (name, fill) in enumerate(fills.items()):
+            table = np.full((self.n_curves, size), fill)
+            for row, curve in zip(table, curves, strict=True):
+                row[: len(curve[part])] = curve[part]
+            self.keep(**{name: table.ravel()})
+
+    def forward(self, scores: Tensor) -> Tensor:
+        first = torch.arange(self.n_curves, device=scores.device) * 2**self.n_steps
+        place = torch.zeros_like(scores, dtype=torch.long) + first
+        for step in reversed(range(self.n_steps)):
+            probe = place + 2**step
+            place = torch.where(self.edges[probe - 1] < scores, probe, place)
+        apart = scores.double() - self.start[place]
+        return self.base[place] + self.slope[place] * apart
+
+
+class OfTopLabel(nn.Module):
+    """A curve of the confidence; the other classes share what is left."""
+
+    def __init__(self, curves: Curves):
+        super().__init__()
+        self.curves = curves
+
+    def forward(self, logits: Tensor, features: Tensor | None = None) -> Tensor:
+        exact = logits.double()
+        peak, top = exact.max(dim=1, keepdim=True)
+        confidence = (exact - peak).exp().sum(dim=1, keepdim=True).reciprocal()
+        return replace_top(logits, top, self.curves(confidence))
+
+
+class OfEveryClass(nn.Module):
+    """A curve of each class's probability; the results are scaled to sum to one."""
+
+    def __init__(self, curves: Curves):
+        super().__init__()
+        self.curves = curves
+
+    def forward(self, logits: Tensor, features: Tensor | None = None) -> Tensor:
+        plain = torch.softmax(logits.double(), dim=1)
+        mapped = self.curves(plain) + BLEND * plain
+        return normalised(torch.where(possible(logits), mapped, 0.0))
+
+
+class Logistic(Exact):
+    """A logistic curve of the confidence, or of the difference of two classes."""
+
+    slope: Tensor
+    intercept: Tensor
+
+    def __init__(self, calibrator: PlattScaling):
+        super().__init__()
+        self.n_classes = calibrator.n_classes_
+        self.keep(slope=calibrator.slope_, intercept=calibrator.intercept_)
+
+    def forward(self, logits: Tensor, features: Tensor | None = None) -> Tensor:
+        exact = logits.double()
+        if self.n_classes == 2:
+            second = self._wanted(exact[:, 1:] - exact[:, :1])
+            return torch.cat([1 - second, second], dim=1)
+        peak, top = exact.max(dim=1, keepdim=True)
+        others = torch.where(_is_column(top, self.n_classes), -torch.inf, exact - peak)
+        return replace_top(logits, top, self._wanted(-log_sum_exp(others)))
+
+    def _wanted(self, scores: Tensor) -> Tensor:
+        return torch.sigmoid(self.slope * scores + self.intercept)
+
+
+def replace_top(logits: Tensor, top: Tensor, wanted: Tensor) -> Tensor:
+    """Probabilities with the wanted one (n, 1) for class `top` (n, 1), the largest.
+
+    As `coolhead.baselines.binning.one_score.replace_top`, which says why.
+    """
+    n_classes = logits.shape[1]
+    is_top = _is_column(top, n_classes)
+    rivals = (possible(logits) & ~is_top).double()
+    n_rivals = rivals.sum(dim=1, keepdim=True)
+    wanted = torch.maximum(wanted, (1 + 10 * TIE) / (n_rivals + 1))
+    wanted = wanted.clamp(max=1 - BLEND)
+    others = torch.where(is_top, -torch.inf, logits.double())
+    others = (others - log_sum_exp(others)).exp()
+    even = rivals / n_rivals.clamp(min=1)
+    largest = others.amax(dim=1, keepdim=True)
+    allowed = (1 - TIE) * wanted / (1 - wanted)
+    evenly = even.amax(dim=1, keepdim=True)
+    room = torch.maximum(largest - evenly, TIE * evenly)
+    blend = ((largest - allowed) / room).clamp(0, 1)
+    shared = ((1 - blend) * others + blend * even) * (1 - wanted)
+    return normalised(torch.where(is_top, wanted, shared))
+
+
+def log_sum_exp(scores: Tensor) -> Tensor:
+    """Logarithm of the sum of powers, (n, 1); finite where nothing is possible."""
+    peak = scores.amax(dim=1, keepdim=True)
+    peak = torch.where(possible(peak), peak, 0.0)
+    total = (scores - peak).exp().sum(dim=1, keepdim=True)
+    return peak + total.clamp(min=TINIEST).log()
+
+
+def _is_column(column: Tensor, n_columns: int) -> Tensor:
+    return torch.arange(n_columns, device=column.device) == column
+
+
+def _steps(curve: tuple[np.ndarray, np.ndarray]) -> Piece:
+    inner, values = curve
+    return inner, np.zeros_like(values), values, np.zeros_like(values)
+
+
+def _points(curve: tuple[np.ndarray, np.ndarray]) -> Piece:
+    """Between corner points a line, beyond them constant."""
+    scores, values = (np.asarray(part, np.float64) for part in curve)
+    rise = np.diff(values) / np.diff(scores)
+    return (
+        scores,
+        np.concatenate([scores[:1], scores]),
+        np.concatenate([values[:1], values]),
+        np.concatenate([[0.0], rise, [0.0]]),
+    )
+
+
+def _unchanged() -> Piece:
+    return np.empty(0), np.zeros(1), np.zeros(1), np.ones(1)
+
+
+@probabilities_module.register(HistogramBinning)
+@probabilities_module.register(BayesianBinning)
+@probabilities_module.register(IsotonicCalibration)
+def _(calibrator: Any) -> nn.Module:
+    read = _points if isinstance(calibrator, IsotonicCalibration) else _steps
+    curves = (
+        calibrator.curves_[:1] if calibrator.scheme == "pooled" else calibrator.curves_
+    )
+    pieces = [_unchanged() if curve is None else read(curve) for curve in curves]
+    kind = OfTopLabel if calibrator.scheme == "top_label" else OfEveryClass
+    return kind(Curves(pieces))
+
+
+@probabilities_module.register
+def _(calibrator: PlattScaling) -> nn.Module:
+    return Logistic(calibrator)
