@@ -102,20 +102,14 @@ def run_sweep(
 
 @contextmanager
 def _workers(scheduler: str | None) -> Iterator[None]:
-    """Those of a Dask scheduler, or processes here that never outlive this one."""
-    if scheduler is not None:
-        from distributed import Client
-
-        with Client(scheduler), parallel_config("dask"):
-            yield
-        return
-    try:
+    """Those of a Dask scheduler, or processes that joblib ends together with this."""
+    if scheduler is None:
         yield
-    except BaseException:
-        from joblib.externals.loky import get_reusable_executor
+        return
+    from distributed import Client
 
-        get_reusable_executor().shutdown(wait=True, kill_workers=True)
-        raise
+    with Client(scheduler), parallel_config("dask"):
+        yield
 
 
 def _train(plan: Plan, jobs: int | None, tell: Callable) -> dict[Path, str]:
