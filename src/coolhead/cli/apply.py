@@ -86,8 +86,9 @@ def build_monitor(metadata: dict[str, Any]) -> Any:
     from coolhead.monitor import DriftMonitor
 
     shares = metadata.get("left_out_shares")
-    known = isinstance(shares, dict) and len(shares) > 0
-    return DriftMonitor(max(shares.values())) if known else DriftMonitor()
+    if not isinstance(shares, dict) or not shares:
+        return DriftMonitor()
+    return DriftMonitor(max(shares.values()))
 
 
 def watched(monitor: Any) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import os
 import warnings
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 from zipfile import BadZipFile
 from zlib import error as ZlibError
 
@@ -39,7 +39,7 @@ def open_folder(path: Path) -> PredictionFile:
     return open_arrays(path, sources, **take_names(sources))
 
 
-def take_names(sources: dict[str, ArraySource]) -> dict[str, np.ndarray]:
+def take_names(sources: dict[str, ArraySource]) -> dict[str, Any]:
     """The short lists of names, read and taken out."""
     return {
         name: read_short(sources.pop(name), name)
