@@ -9,22 +9,14 @@ given. Linux only, as the peak is read from /proc.
 
 import argparse
 import gc
-import inspect
 import time
 import warnings
 from pathlib import Path
 
 import numpy as np
-from compared_methods import METHODS, Method, fit_with
 
-from coolhead.calibrators.auto import AutoCalibrator
-from coolhead.calibrators.shift_aware.calibrator import ShiftAwareTemperature
-
-# These also get six domains, one of them the source, and training features.
-BEYOND = {
-    "shift-aware": Method(ShiftAwareTemperature),
-    "auto": Method(AutoCalibrator),
-}
+from coolhead.calibrators.data import CalibrationData, fit_with
+from coolhead.experiment.methods import METHODS
 
 
 def simulate(n_rows: int, n_classes: int, n_columns: int, step: float, seed: int):
@@ -44,23 +36,22 @@ def resident(field: str) -> int:
     return 1024 * int(line.split()[1])
 
 
-def measure(method, logits, labels, known) -> tuple[float, float, float, float, str]:
+def measure(method, known) -> tuple[float, float, float, float, str]:
     """Processor and wall seconds, peak growth in multiples of the data; processor
     seconds of a prediction of the same rows; status.
     """
-    calibrator = method.make()
-    names = inspect.signature(calibrator.fit).parameters
-    given = [value for name, value in known.items() if name in names]
-    data = logits.nbytes + sum(np.asarray(value).nbytes for value in given)
+    calibrator = method.build(n_clusters=8, random_state=0)
+    # What is measured is one fit with its checks, nothing shared with others.
+    size = sum(np.asarray(value).nbytes for value in known.values())
     gc.collect()
     Path("/proc/self/clear_refs").write_text("5")
     before = resident("VmRSS")
     start, clock = time.process_time(), time.perf_counter()
-    fit_with(calibrator, logits, labels, **known)
+    fit_with(calibrator, CalibrationData.of(**known))
     seconds, wall = time.process_time() - start, time.perf_counter() - clock
-    growth = max(0, resident("VmHWM") - before) / data
+    growth = max(0, resident("VmHWM") - before) / size
     start = time.process_time()
-    calibrator.predict_proba(logits, known["features"])
+    calibrator.predict_proba(known["logits"], known["features"])
     predict = time.process_time() - start
     return seconds, wall, growth, predict, str(np.ravel(calibrator.status_)[0])
 
@@ -70,26 +61,27 @@ def run(n_rows: int, n_classes: int, n_columns: int, only: list[str]) -> None:
     logits, labels, features = simulate(n_rows, n_classes, n_columns, 0.0, 0)
     target_logits, _, target_features = simulate(n_rows, n_classes, n_columns, 1.0, 1)
     known = {
+        "logits": logits,
+        "labels": labels,
         "features": features,
-        "sample_domain": np.arange(n_rows) % 3,
-        "target_features": target_features,
-        "target_logits": target_logits,
-    }
-    beyond = known | {
         "sample_domain": np.arange(n_rows) % 6,
-        "source_domain": 0,
-        "reference_features": target_features,
+    }
+    beside = {
+        "source": {"source_domain": 0},
+        "reference": {"reference_features": target_features},
+        "target": {"target_features": target_features, "target_logits": target_logits},
     }
     heads = ("method", "CPU s", "wall s", "peak memory / data", "predict CPU s")
     print("| " + " | ".join(heads) + " | status |")
     print("|" + "---|" * (len(heads) + 1))
-    for name, method in (METHODS | BEYOND).items():
-        if only and name not in only:
+    for name, method in METHODS.items():
+        if method.maker is None or (only and name not in only):
             continue
+        takes = method.maker(**method.options).takes
+        extra = [value for kind in takes for value in beside.get(kind, {}).items()]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            arrays = beyond if name in BEYOND else known
-            *numbers, status = measure(method, logits, labels, arrays)
+            *numbers, status = measure(method, known | dict(extra))
         cells = " | ".join(f"{number:.2f}" for number in numbers)
         print(f"| {name} | {cells} | {status} |", flush=True)
 

@@ -49,7 +49,7 @@ def apply_calibrator(
         for block in stream_blocks(opened, scores=input, n_rows=n_rows):
             details = details_of(calibrator, block, opened)
             if monitor is not None:
-                monitor.update(details, block.labels)
+                monitor.update(details, block.labels, features=block.features)
             yield _written(details, block)
             done += len(block)
             if progress is not None:

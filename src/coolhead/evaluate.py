@@ -1,5 +1,6 @@
 """How well a calibrator serves each domain of labelled predictions."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,9 @@ class DomainScores(NamedTuple):
     ece_noise : ECE a perfectly calibrated model would show on as many rows.
     nll_before, nll_after : mean negative log-likelihood.
     confidence : mean confidence after calibration.
-    seen : True if the calibrator was fitted on this domain, None if not known.
+    role : "source" of the classifier's training domain, "calibration" of one the
+        calibrator was fitted on, "unseen" of others, "" if not known.
+    seen : whether classifier or calibrator learned from this domain, None if not known.
     """
 
     domain: str
@@ -36,6 +39,7 @@ class DomainScores(NamedTuple):
     ece_noise: float
     nll_before: float
     nll_after: float
+    role: str
     seen: bool | None
 
 
@@ -43,7 +47,8 @@ def evaluate_domains(
     calibrator: Any,
     archive: DomainArchive,
     *,
-    fitted_on: Any = None,
+    fitted_on: Iterable[str] | None = None,
+    source: Iterable[str] = (),
     n_draws: int = 1000,
     random_state: int = 0,
 ) -> list[DomainScores]:
@@ -54,6 +59,7 @@ def evaluate_domains(
     calibrator : fitted.
     archive : labelled predictions.
     fitted_on : names of the domains the calibrator has seen, if known.
+    source : names of the domains the classifier was trained on, as far as known.
     n_draws, random_state : of the bootstrap.
     """
     if archive.logits is None or archive.labels is None:
@@ -62,18 +68,29 @@ def evaluate_domains(
     lines = []
     for name in names:
         part = archive.select(name) if len(names) > 1 else archive
-        seen = None if fitted_on is None else name in set(fitted_on)
-        lines.append(_score(calibrator, part, name, seen, n_draws, random_state))
+        role = domain_role(name, fitted_on, source)
+        lines.append(_score(calibrator, part, name, role, n_draws, random_state))
     if len(names) > 1:
-        lines.append(_score(calibrator, archive, "all", None, n_draws, random_state))
+        lines.append(_score(calibrator, archive, "all", "", n_draws, random_state))
     return lines
+
+
+def domain_role(
+    name: str, fitted_on: Iterable[str] | None, source: Iterable[str]
+) -> str:
+    """What a domain was to classifier and calibrator; "" if nobody knows."""
+    if name in set(source):
+        return "source"
+    if fitted_on is None:
+        return ""
+    return "calibration" if name in set(fitted_on) else "unseen"
 
 
 def _score(
     calibrator: Any,
     archive: DomainArchive,
     name: str,
-    seen: bool | None,
+    role: str,
     n_draws: int,
     random_state: int,
 ) -> DomainScores:
@@ -100,7 +117,8 @@ def _score(
         ece_noise=float(expected_calibration_error_null(after)),
         nll_before=float(softmax.log_loss_rows(logits, labels, 1.0).mean()),
         nll_after=nll_after,
-        seen=seen,
+        role=role,
+        seen=None if role == "" else role != "unseen",
     )
 
 

@@ -41,8 +41,8 @@ def test_reports_candidates_weights_and_scores(world):
     *seen, options = world
     auto = fit_all(*seen, **options)
     assert auto.names_.tolist() == [
-        "Identity",
-        "SourceTemperature",
+        "uncalibrated",
+        "source-only",
         "TemperatureScaling",
         "ShiftAwareTemperature",
     ]

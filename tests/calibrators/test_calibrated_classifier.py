@@ -49,7 +49,9 @@ def test_never_calibrates_on_rows_the_estimator_was_fitted_on(sites, how):
     X, y, site = sites
     Memory.asked = []
     model = ch.CalibratedClassifier(
-        Memory(), source=["rome"] if how == "source" else None
+        Memory(),
+        ch.TemperatureScaling(),
+        source=["rome"] if how == "source" else None,
     )
     model.fit(X, y, sample_domain=None if how == "cv" else site)
     assert sum(len(known) for known in Memory.asked) == model.n_calibration_rows_
@@ -59,12 +61,40 @@ def test_never_calibrates_on_rows_the_estimator_was_fitted_on(sites, how):
 
 def test_source_fits_the_estimator_on_those_domains_alone(sites):
     X, y, site = sites
-    model = ch.CalibratedClassifier(LogisticRegression(), source=["rome", "oslo"])
+    model = ch.CalibratedClassifier(
+        LogisticRegression(), ch.TemperatureScaling(), source=["rome", "oslo"]
+    )
     model.fit(X, y, sample_domain=site)
     inside = site != "kyiv"
     alone = LogisticRegression().fit(X[inside], y[inside])
     np.testing.assert_allclose(model.estimator_.coef_, alone.coef_)
     assert model.n_calibration_rows_ == 200
+
+
+@pytest.mark.filterwarnings("ignore:.*better off uncalibrated")
+def test_the_default_gets_the_source_and_its_training_rows(sites):
+    X, y, site = sites
+    Memory.asked = []
+    model = ch.CalibratedClassifier(Memory(), source=["rome"])
+    model.fit(X, y, sample_domain=site)
+    assert isinstance(model.calibrator_, ch.AutoCalibrator)
+    # Out-of-fold logits of the source are rows no estimator had seen either.
+    assert not np.concatenate(Memory.asked).any()
+    assert model.n_calibration_rows_ == 600
+    assert "source-only" in model.calibrator_.names_
+    assert "no source_domain" not in model.calibrator_.status_
+    assert "no reference_features" not in model.calibrator_.status_
+
+
+def test_a_frozen_source_gives_training_rows_but_no_source(sites):
+    X, y, site = sites
+    inside = site == "rome"
+    frozen = FrozenEstimator(LogisticRegression().fit(X[inside], y[inside]))
+    model = ch.CalibratedClassifier(frozen, source=["rome"])
+    model.fit(X, y, sample_domain=site)
+    assert model.n_calibration_rows_ == 400
+    assert "no reference_features" not in model.calibrator_.status_
+    assert "source-only" not in model.calibrator_.names_
 
 
 def test_frozen_is_never_refitted(sites):
@@ -151,7 +181,7 @@ def test_frames_keep_their_column_names(sites):
 def test_a_class_that_only_one_domain_has(sites):
     X, y, site = sites
     y = np.where((site != "rome") & (y == "yes"), "no", y)
-    model = ch.CalibratedClassifier(LogisticRegression())
+    model = ch.CalibratedClassifier(LogisticRegression(), ch.TemperatureScaling())
     with pytest.warns(UserWarning, match="left out of the calibration"):
         model.fit(X, y, sample_domain=site)
     assert model.predict_proba(X).shape == (600, 3)

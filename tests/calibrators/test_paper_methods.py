@@ -1,6 +1,7 @@
 """The paper's four methods: identities, fallbacks, options, bad input."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,6 +12,8 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 
 import coolhead as ch
+from coolhead.calibrators.data import CalibrationData, fit_with
+from coolhead.shift.clusters import partition_features
 from simulate import logits_and_labels, shifted_domains
 
 ALL = [
@@ -97,11 +100,15 @@ class TestEveryMethod:
         with pytest.raises(ValueError, match="features contains NaN in row 11"):
             clone(calibrator).fit(logits, labels, features=broken)
 
-    def test_probabilities_are_refused_at_prediction(self, calibrator, domains):
+    def test_logits_that_look_like_probabilities_are_served(self, calibrator, domains):
+        # Two genuine logits may well sum to one; only `fit` sees enough rows to judge.
         cal = fitted(calibrator, domains)
         p = cal.predict_proba(domains[0], domains[2])
-        with pytest.raises(ValueError, match="logits_from_probabilities"):
-            cal.predict_proba(p, domains[2])
+        np.testing.assert_allclose(
+            cal.predict_proba(p[:1], domains[2][:1]),
+            cal.predict_proba(p[:1] + 3.0, domains[2][:1]),
+            rtol=1e-5,
+        )
 
     def test_half_precision_memory_maps_and_frames(self, calibrator, domains, tmp_path):
         import polars as pl
@@ -322,18 +329,24 @@ class TestRegressionGuard:
             fitted(ch.NearestClusterTemperature(3, scaling="whiten"), domains)
 
 
-def test_a_shared_partition_is_the_same_fit(domains):
-    from coolhead.shift.clusters import partition_features
-
+def test_methods_on_one_record_share_one_k_means(domains, monkeypatch):
     logits, labels, features, _ = domains
-    shared = partition_features(features, 3)
-    for method in (ch.NearestClusterTemperature, ch.RegressedTemperature):
-        one = method(3).fit(logits, labels, features=features)
-        other = method(3).fit(logits, labels, features=features, partition=shared)
+    data = CalibrationData.of(logits, labels, features=features)
+    runs = []
+
+    def counted(*arguments, **settings):
+        runs.append(arguments[1])
+        return partition_features(*arguments, **settings)
+
+    data = replace(data, find_partition=counted)
+    for method in (
+        ch.NearestClusterTemperature(3),
+        ch.RegressedTemperature(3),
+        ch.TemperatureEnsemble(n_clusters=3),
+    ):
+        one = clone(method).fit(logits, labels, features=features)
+        other = fit_with(method, data)
         np.testing.assert_array_equal(
             one.temperature(logits, features), other.temperature(logits, features)
         )
-    with pytest.raises(ValueError, match="partition was made of 1800 rows"):
-        ch.NearestClusterTemperature(3).fit(
-            logits[:-1], labels[:-1], features=features[:-1], partition=shared
-        )
+    assert runs == [3]

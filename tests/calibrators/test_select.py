@@ -18,13 +18,8 @@ class WrongTemperature(TemperatureCalibrator):
     def __init__(self, factor=30.0):
         self.factor = factor
 
-    def fit(self, logits, labels, *, features=None, sample_domain=None):
-        self._begin_fit(logits, labels)
+    def _learn(self, data):
         self.temperature_, self.status_ = self.factor, "converged"
-        return self
-
-    def _temperature(self, logits, features):
-        return np.full(len(logits), self.factor)
 
 
 def same_everywhere(scale=3.0, n=200, n_domains=4):
@@ -76,7 +71,7 @@ def test_harmful_candidates_get_no_say(combine):
     chosen = SelectByDomain(
         [WrongTemperature(), WrongTemperature(20.0)], combine=combine, caution=0.1
     ).fit(logits, labels, sample_domain=domains)
-    assert chosen.names_[chosen.weights_.argmax()] == "Identity"
+    assert chosen.names_[chosen.weights_.argmax()] == "uncalibrated"
     assert chosen.temperature(logits)[0] == pytest.approx(1.0, rel=0.5)
 
 
@@ -95,7 +90,7 @@ def test_stack_averages_log_temperatures():
     )
     assert chosen.weights_.sum() == pytest.approx(1)
     assert (chosen.weights_ >= 0).all()
-    assert chosen.names_.tolist()[:2] == ["Identity", "SourceTemperature"]
+    assert chosen.names_.tolist()[:2] == ["uncalibrated", "source-only"]
     each = [np.log(c.temperature(logits, features)) for c in chosen.candidates_]
     np.testing.assert_allclose(
         np.log(chosen.temperature(logits, features)), chosen.weights_ @ each
@@ -116,14 +111,16 @@ def test_source_rows_reach_only_who_can_tell_them_apart():
     seen = {}
 
     class Blind(TemperatureScaling):
-        def fit(self, logits, labels, *, sample_domain=None, sample_weight=None):
-            seen["blind"] = set(sample_domain)
-            return super().fit(logits, labels)
+        def _learn(self, data):
+            seen["blind"] = set(data.sample_domain)
+            return super()._learn(data)
 
     class Knowing(TemperatureScaling):
-        def fit(self, logits, labels, *, sample_domain=None, source_domain=None):
-            seen["knowing"] = set(sample_domain)
-            return super().fit(logits, labels)
+        takes = ("source",)
+
+        def _learn(self, data):
+            seen["knowing"] = set(data.sample_domain)
+            return super()._learn(data)
 
     names = sorted(set(domains))
     SelectByDomain([Blind(), Knowing()]).fit(

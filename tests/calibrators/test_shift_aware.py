@@ -51,7 +51,7 @@ def fitted(places=(0.0, 0.7, 1.4), **settings):
 
 def test_neighbour_distance_is_scikit_learns():
     reference, query = RNG.normal(size=(300, 20)), RNG.normal(size=(50, 20))
-    home = d.describe_home(reference, n_neighbours=7)
+    home = d.describe_reference(reference, n_neighbours=7)
     peer = NearestNeighbors(n_neighbors=7, metric="cosine").fit(reference)
     expected = np.log(peer.kneighbors(query)[0][:, -1])
     found = d.neighbour_distance(np.zeros((50, 2)), query, home)
@@ -61,7 +61,7 @@ def test_neighbour_distance_is_scikit_learns():
 @pytest.mark.parametrize("shape", [(300, 20), (30, 200)])
 def test_components_are_scikit_learns(shape):
     reference = RNG.normal(size=shape) * np.linspace(5, 1, shape[1])
-    home = d.describe_home(reference, n_components=3)
+    home = d.describe_reference(reference, n_components=3)
     found = d.principal_components(np.zeros((shape[0], 2)), reference, home)
     expected = PCA(3, svd_solver="full").fit_transform(reference) / home.scale
     np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-5)
@@ -69,7 +69,7 @@ def test_components_are_scikit_learns(shape):
 
 def test_logit_descriptors_by_hand():
     logits = np.array([[5.0, 1.0, 3.0], [0.0, 0.0, 0.0]])
-    home = d.describe_home(RNG.normal(size=(9, 2)))
+    home = d.describe_reference(RNG.normal(size=(9, 2)))
     peak = d.logit_peak(logits, np.zeros((2, 2)), home)
     margin = d.logit_margin(logits, np.zeros((2, 2)), home)
     assert peak[0] == pytest.approx(np.log(2.0))
@@ -85,7 +85,7 @@ def test_newton_finds_the_minimum_that_scipy_finds():
         np.column_stack([away, features[:, :3]])
     )
     penalty, prior = np.full(5, 0.02), np.zeros(5)
-    problem = Problem(rows, None, design, share, penalty, prior, (-9.0, 9.0))
+    problem = Problem(rows, design, share, penalty, prior, (-9.0, 9.0))
 
     def objective(weights):
         loss = log_loss_rows(logits, labels, np.exp(design @ weights)).mean()

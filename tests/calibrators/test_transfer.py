@@ -1,5 +1,7 @@
 """Methods that use unlabelled target data, against plain code from the formulas."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -16,6 +18,7 @@ from coolhead.baselines.transfer.weighted import (
     WeightedTemperature,
 )
 from coolhead.calibrators.clustered.calibrators import NearestClusterTemperature
+from coolhead.calibrators.data import CalibrationData, Target, fit_with
 from coolhead.numerics.scan import brier_scan
 from coolhead.numerics.softmax import brier_rows
 from coolhead.numerics.temperature import Status, fit_temperature
@@ -230,10 +233,10 @@ def test_few_effective_samples_warn_with_the_number():
 @pytest.mark.parametrize("method", TRANSFER)
 def test_missing_or_unlike_target_is_refused(method):
     source, target = world(n=60)
-    with pytest.raises(TypeError, match="target_features"):
-        method().fit(source[0], source[1], features=source[2])
     with pytest.raises(ValueError, match="target_features is missing"):
-        fitted(method(), source, (target[0], target[1], None))
+        method().fit(source[0], source[1], features=source[2])
+    with pytest.raises(ValueError, match="features is missing"):
+        method().fit(source[0], source[1], target_features=target[2])
     with pytest.raises(ValueError, match="has 2 columns, features has 3"):
         fitted(method(), source, (target[0], target[1], target[2][:, :2]))
     with pytest.raises(ValueError, match="has 7 columns, features has 3"):
@@ -341,16 +344,23 @@ class TestTransCalEdges:
 
 
 @pytest.mark.parametrize("method", TRANSFER)
-def test_a_shared_density_ratio_is_the_same_fit(method):
+def test_methods_on_one_record_share_one_density_ratio(method, monkeypatch):
     source, target = world(n=300)
-    shared = density_ratio(source[2], target[2])
     alone = fitted(method(), source, target)
-    other = fitted(method(), source, target, density_ratio=shared)
+    data = CalibrationData.of(
+        source[0],
+        source[1],
+        features=source[2],
+        target_features=target[2],
+        target_logits=target[0],
+    )
+    first = fit_with(WeightedTemperature(), data)
+    other = fit_with(method(), data)
     np.testing.assert_array_equal(
         alone.predict_proba(target[0], target[2]),
         other.predict_proba(target[0], target[2]),
     )
-    assert other.density_ratio_ is shared
-    fewer = tuple(part[:-1] for part in source)
-    with pytest.raises(ValueError, match=r"density_ratio has 300 weights; .* 299 rows"):
-        fitted(method(), fewer, target, density_ratio=shared)
+    assert other.density_ratio_ is first.density_ratio_
+    # Another target is another ratio, also in a record that shares the memo.
+    moved = replace(data, target=Target(target[2] + 0.1, target[0]))
+    assert fit_with(method(), moved).density_ratio_ is not first.density_ratio_

@@ -2,7 +2,6 @@
 
 import pytest
 
-from coolhead.experiment.printing import sweep_with_progress
 from coolhead.experiment.protocol import Protocol
 from coolhead.experiment.results import table_path
 from coolhead.experiment.sweep import run_sweep
@@ -18,7 +17,7 @@ def test_sweep_on_a_scheduler(client, tmp_path):
     methods = {"names": ["uncalibrated", "set-level", "nearest-cluster"], "clusters": 3}
     protocol = Protocol(**protocol_content(tmp_path, methods=methods))
     address = client.scheduler.address
-    there = sweep_with_progress(protocol, tmp_path / "there", scheduler=address)
+    there = run_sweep(protocol, tmp_path / "there", scheduler=address)
     here = run_sweep(protocol, tmp_path / "here", jobs=1)
     assert (there.n_cells, there.n_failed) == (here.n_cells, 0)
     for name in ("results", "reliability"):

@@ -15,9 +15,9 @@ from coolhead.datasets.formations.shapes import (
 from coolhead.datasets.formations.simulate import (
     contrast_features,
     formation_images,
-    load_formations,
     write_formations,
 )
+from coolhead.experiment.formations import load_formations
 from coolhead.heads import train_head
 
 

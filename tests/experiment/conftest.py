@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from small_world import DOMAINS, make_archive, protocol_content
 
+from command_line import run as command  # noqa: F401
 from coolhead.experiment.protocol import Protocol
 
 

@@ -1,32 +1,33 @@
-"""Calibrators that remember which arguments they were given."""
+"""Calibrators that remember what they were shown."""
+
+from coolhead.calibrators.temperature import TemperatureScaling
 
 
-class BlindSpy:
-    def fit(self, logits, labels, *, sample_domain):
-        self.seen = {"sample_domain"}
+def seen_in(data):
+    beside = {name: getattr(data, name) for name in ("features", "reference", "target")}
+    found = {name for name, value in beside.items() if value is not None}
+    return found | ({"source"} if data.domains.is_source.any() else set())
+
+
+class BlindSpy(TemperatureScaling):
+    def _learn(self, data):
+        self.seen = seen_in(data)
+        super()._learn(data)
+
+
+class GreedySpy(BlindSpy):
+    takes = ("features", "source", "reference", "target")
+
+
+class ForeignSpy:
+    """No calibrator of ours: it declares nothing, so it gets rows and labels."""
+
+    def get_params(self, deep=True):
+        return {}
+
+    def set_params(self, **settings):
         return self
 
-
-class GreedySpy:
-    def fit(
-        self,
-        logits,
-        labels,
-        *,
-        features,
-        target_features,
-        target_logits,
-        partition,
-        target_labels=None,
-        reference_features=None,
-    ):
-        given = {
-            "features": features,
-            "target_features": target_features,
-            "target_logits": target_logits,
-            "partition": partition,
-            "target_labels": target_labels,
-            "reference_features": reference_features,
-        }
-        self.seen = {name for name, value in given.items() if value is not None}
+    def fit(self, logits, labels, **others):
+        self.seen = set(others)
         return self

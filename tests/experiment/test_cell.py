@@ -161,32 +161,33 @@ def test_a_shared_density_ratio_gives_what_a_method_finds_alone(archive, small):
         method = METHODS[name]
         shared = fit_method(method, data, n_clusters=3)
         rows = data.labelled(method.rows)
-        features, logits = data.unlabelled_target(method.unlabelled_target)
+        target = data.unlabelled_target(method.unlabelled_target)
         training = data.reference_features if method.sees_training_data else None
         alone = method.build(n_clusters=3, random_state=0).fit(
             rows.logits,
             rows.labels,
             features=rows.features,
-            target_features=features,
-            target_logits=logits,
+            target_features=target.features,
+            target_logits=target.logits,
             reference_features=training,
-            sample_domain=rows.domains,
+            sample_domain=rows.sample_domain,
         )
         assert shared.temperature_ == alone.temperature_
-    assert len(data._ratios) == 3
+    memos = [record.memo for record in data._records.values()]
+    assert sum(key[0] == "ratio" for memo in memos for key in memo) == 3
 
 
 @pytest.mark.filterwarnings("ignore:.*effective samples:UserWarning")
 def test_what_speaks_against_a_shared_ratio_is_told_to_every_method(
     archive, small, monkeypatch
 ):
-    from coolhead.experiment import rows as fitting
+    from coolhead.calibrators import data as records
 
     def doubtful(*rows, **settings):
         warnings.warn("doubtful ratio", stacklevel=2)
         return density_ratio(*rows, **settings)
 
-    monkeypatch.setattr(fitting, "density_ratio", doubtful)
+    monkeypatch.setattr(records, "density_ratio", doubtful)
     data = SplitRows(archive, small, SPLIT)
     for name in ("wts", "cpcs"):
         with pytest.warns(UserWarning, match="doubtful ratio"):
@@ -195,14 +196,19 @@ def test_what_speaks_against_a_shared_ratio_is_told_to_every_method(
 
 def test_kept_clusters_are_those_computed(archive, tmp_path):
     features = archive.features[:100]
-    fresh = find_partition(features, 3, 0, None)
-    stored = find_partition(features, 3, 0, tmp_path)
-    again = find_partition(features, 3, 0, tmp_path)
+    fresh = find_partition(features, 3, random_state=0, folder=None)
+    stored = find_partition(features, 3, random_state=0, folder=tmp_path)
+    again = find_partition(features, 3, random_state=0, folder=tmp_path)
     assert len(list(tmp_path.iterdir())) == 1
     for found in (stored, again):
         assert np.array_equal(found.clusters.centers, fresh.clusters.centers)
         assert np.array_equal(found.assignment, fresh.assignment)
-    find_partition(features, 3, 1, tmp_path)
+    (kept,) = tmp_path.iterdir()
+    for content in (b"", kept.read_bytes()[:200]):
+        kept.write_bytes(content)
+        mended = find_partition(features, 3, random_state=0, folder=tmp_path)
+        assert np.array_equal(mended.assignment, fresh.assignment)
+    find_partition(features, 3, random_state=1, folder=tmp_path)
     assert len(list(tmp_path.iterdir())) == 2
 
 
@@ -225,7 +231,7 @@ def test_fewer_points_than_clusters_are_survived_and_said(archive, small):
     result = evaluate_cell(same, small, SPLIT, methods, EVALUATION)
     assert not result.failed
     said = {row["method"]: row["warnings"] for row in result.tables["status"]}
-    assert "3 clusters asked, 1 found" in said["nearest-cluster"]
+    assert "give only 1 distinct clusters" in said["nearest-cluster"]
 
 
 def test_an_empty_target_is_an_error_with_its_name(archive, small):
@@ -233,3 +239,44 @@ def test_an_empty_target_is_an_error_with_its_name(archive, small):
     methods = Methods(names=("uncalibrated",))
     result = evaluate_cell(archive, small, nobody, methods, EVALUATION)
     assert "no rows are left of nowhere" in result.tables["failures"][0]["error"]
+
+
+@pytest.mark.filterwarnings("ignore:.*effective samples:UserWarning")
+def test_the_rows_beside_the_paper_have_the_published_weights(archive, small):
+    """As in the released code: refilled sets, plain logistic regression, no cut."""
+    from sklearn.linear_model import LogisticRegression
+
+    data = SplitRows(archive, small, SPLIT)
+    rows = data.labelled(("source",))
+    source, target = data.reference_features, data.unlabelled_target("small")[0]
+    assert len(source) > len(target)
+    drawn = np.random.default_rng(0).integers(0, len(target), len(source) - len(target))
+    filled = np.concatenate([target, target[drawn]])
+    model = LogisticRegression().fit(
+        np.concatenate([source, filled]), np.repeat([0, 1], len(source))
+    )
+    wanted = np.exp(model.decision_function(rows.features))
+    for name in ("transcal", "wts", "cpcs"):
+        found = fit_method(METHODS[name], data, n_clusters=3)
+        assert np.allclose(found.density_ratio_.weights, wanted, rtol=1e-6)
+        ours = fit_method(METHODS[f"{name}-ours"], data, n_clusters=3)
+        assert not np.allclose(ours.density_ratio_.weights, wanted, rtol=0.01)
+        assert METHODS[f"{name}-ours"].label == f"{METHODS[name].label}, our weights"
+        assert METHODS[f"{name}-ours"].paper is None
+    assert (METHODS["transcal"].paper, METHODS["wts"].paper) == ("transcal", "wts")
+
+
+def test_dac_is_whole_and_its_first_stage_has_its_own_name(archive, small):
+    data = SplitRows(archive, small, SPLIT)
+    whole = fit_method(METHODS["dac"], data, n_clusters=3)
+    first = fit_method(METHODS["dac-temperature"], data, n_clusters=3)
+    unseen = data.evaluated
+    alone = first.temperature(unseen.logits, unseen.features)
+    stage = whole.first_.temperature(unseen.logits, unseen.features)
+    assert np.array_equal(stage, alone)
+    scaled = unseen.logits.astype(float) / alone[:, None]
+    assert np.allclose(
+        whole.predict_proba(unseen.logits, unseen.features),
+        whole.base_.predict_proba(scaled),
+        atol=1e-6,
+    )

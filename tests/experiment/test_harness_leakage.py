@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 from small_world import DOMAINS, make_archive
+from spying_calibrators import BlindSpy, ForeignSpy, GreedySpy
 
 from coolhead.datasets import split_large_small
 from coolhead.experiment.cell import evaluate_cell
 from coolhead.experiment.methods import METHODS, Method
 from coolhead.experiment.protocol import Evaluation, Methods
+from coolhead.experiment.rows import SplitRows, fit_method
 from coolhead.experiment.splits import Split
 
 SPLIT = Split((DOMAINS[0],), (DOMAINS[1], DOMAINS[2]), (DOMAINS[3],))
@@ -15,9 +17,12 @@ EVALUATION = Evaluation(size=60, draws=10, bootstrap=20)
 # What a method's fit declares: see `coolhead.experiment.methods`.
 TRANSFER = {
     "transcal",
+    "transcal-ours",
     "transcal-root",
     "wts",
+    "wts-ours",
     "cpcs",
+    "cpcs-ours",
     "wts-calibration",
     "weighted-cluster",
 }
@@ -97,23 +102,23 @@ def test_source_and_calibration_large_rows_have_no_labels_for_methods(
     assert clean == dirty
 
 
-def test_nothing_but_the_signature_decides_what_is_handed_over(archive, small):
-    from coolhead.experiment.methods import Method
-    from coolhead.experiment.rows import SplitRows, fit_method
-
+@pytest.mark.parametrize(
+    ("spy", "seen"),
+    [
+        (BlindSpy, set()),
+        (GreedySpy, {"features", "source", "reference", "target"}),
+        (ForeignSpy, set()),
+    ],
+)
+def test_nothing_but_the_declaration_decides_what_is_handed_over(
+    archive, small, spy, seen
+):
     data = SplitRows(archive, small, SPLIT)
-    method = Method("Spy", "spying_calibrators:BlindSpy")
-    assert fit_method(method, data, n_clusters=2).seen == {"sample_domain"}
-    method = Method("Spy", "spying_calibrators:GreedySpy")
-    seen = fit_method(method, data, n_clusters=2).seen
-    assert seen == {"features", "target_features", "target_logits", "partition"}
+    rows = ("calibration", "source")
+    method = Method("Spy", spy, rows, sees_training_data=True)
+    assert fit_method(method, data, n_clusters=2).seen == seen
 
 
-def test_a_density_ratio_counts_as_seeing_the_target(monkeypatch):
-    class Sly:
-        def fit(self, logits, labels, *, density_ratio=None):
-            return self
-
-    sly = Method("Sly", "spying_calibrators:Sly")
-    monkeypatch.setattr("spying_calibrators.Sly", Sly, raising=False)
-    assert sly.sees_target
+def test_a_method_that_takes_the_target_counts_as_seeing_it():
+    assert Method("Spy", GreedySpy).sees_target
+    assert not Method("Spy", BlindSpy).sees_target

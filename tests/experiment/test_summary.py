@@ -1,16 +1,21 @@
 """The page of measured results: complete, honest, and written by one call."""
 
+from html import escape
+
 import numpy as np
 import polars as pl
 import pytest
 from small_world import DOMAINS, make_archive, protocol_content
 
+import coolhead.cli.results as command
 import coolhead.experiment.summary as summary
-from coolhead.experiment.demo import answers, run_and_show
+import coolhead.experiment.tables as tables
+from coolhead.cli.run import run_and_show
 from coolhead.experiment.protocol import Protocol
-from coolhead.experiment.tables.evidence import ratio_difference, split_means
+from coolhead.experiment.tables.answer import answers
 from coolhead.experiment.tables.findings import check_findings
-from coolhead.experiment.tables.scores import Scores
+from coolhead.experiment.tables.ratio_difference import ratio_difference, split_means
+from coolhead.experiment.tables.run_scores import RunScores
 
 METHODS = {
     "names": [
@@ -38,9 +43,8 @@ def protocol(tmp_path_factory):
 def test_the_page_tells_how_it_came_about(protocol, tmp_path, monkeypatch):
     monkeypatch.setattr(summary, "result_protocols", lambda pacs, n_seeds: [protocol])
     out = tmp_path / "deep" / "RESULTS.md"
-    failed = summary.write_results(None, out, folder=tmp_path, jobs=1)
+    command.results(None, out, folder=tmp_path, jobs=1)
     page = out.read_text()
-    assert failed == 0
     for piece in (
         "# Measured results",
         "## A small world",
@@ -65,24 +69,32 @@ def test_result_protocols_share_one_head_and_the_seeds(tmp_path):
     assert len(summary.result_protocols(None, 2)) == 2
 
 
-def test_everything_is_written_and_shown(protocol, tmp_path, capsys):
+def test_everything_is_written_and_shown(protocol, tmp_path, capsys, monkeypatch):
+    made = []
+    make = tables._tables_of
+    monkeypatch.setattr(tables, "_tables_of", lambda *a: made.append(a) or make(*a))
     outcome = run_and_show(protocol, tmp_path, jobs=1)
     shown = capsys.readouterr().out
     assert "12 of 12 cells done" in shown
-    assert "lowest mean ECE without any target data" in shown
+    assert "cannot be checked" in shown
+    assert len(made) == 1
+    # The terminal says what the report says.
+    (sentence,) = answers(outcome.run)
+    assert f"\n{sentence}\n" in shown
+    page = (outcome.run / "report.html").read_text("utf-8")
+    assert escape(sentence) in page.replace("\N{NO-BREAK SPACE}", " ")
     for name in ("results.parquet", "results.csv", "run.json", "tables/summary.md"):
         assert (outcome.run / name).is_file()
     assert len(list((outcome.run / "figures").glob("*.svg"))) == 2
-    assert len(answers(outcome.run)) == 1
 
 
-def invented(values: dict[str, list[float]]) -> Scores:
+def invented(values: dict[str, list[float]]) -> RunScores:
     rows = [
         {"split": f"s{i}", "seed": 0, "method": method, "ece_mean": ece}
         for method, column in values.items()
         for i, ece in enumerate(column)
     ]
-    return Scores(pl.DataFrame(rows))
+    return RunScores(pl.DataFrame(rows))
 
 
 def test_difference_of_improvement_ratios():
@@ -117,7 +129,7 @@ def test_splits_count_once_however_many_seeds():
             "ece_mean": [1.0, 3.0, 5.0],
         }
     )
-    assert np.array_equal(split_means(Scores(frame), "set-level"), [2.0, 5.0])
+    assert np.array_equal(split_means(RunScores(frame), "set-level"), [2.0, 5.0])
 
 
 def test_findings_that_do_not_carry_over_are_said():

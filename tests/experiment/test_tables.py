@@ -16,7 +16,7 @@ from coolhead.experiment.tables.beside_paper import Published
 from coolhead.experiment.tables.by_split import ece_by_split
 from coolhead.experiment.tables.counts import harm, reductions_in_sigma
 from coolhead.experiment.tables.paper import paper_table
-from coolhead.experiment.tables.scores import Scores, label
+from coolhead.experiment.tables.run_scores import RunScores, label
 
 NAMES = {method.paper: name for name, method in METHODS.items() if method.paper}
 # Cells of the paper that its own splits do not give: (method, target, mean, sd).
@@ -33,13 +33,13 @@ SLIPS = {
 }
 
 
-def printed_splits(dataset: str) -> Scores:
+def printed_splits(dataset: str) -> RunScores:
     """The paper's by-split table as if it were a run of ours."""
     table = paper_table(f"{dataset}_by_split_long")
     if dataset == "domainnet":
         both = pl.concat_str("source_1", "source_2", separator="+")
         table = table.with_columns(source=both)
-    return Scores(
+    return RunScores(
         table.select(
             classifier=pl.lit("theirs"),
             split=pl.concat_str("source", "target", separator=" > "),
@@ -109,7 +109,7 @@ def test_difference_to_the_paper_is_zero_for_its_own_numbers():
     ours = cells(by_target(scores, Published("office_home")))
     cell = ours[(label("set-level"), "Clipart, difference")]
     assert abs(cell["value"]) < 0.01
-    renamed = Scores(scores.frame.with_columns(target=pl.lit("Real World")))
+    renamed = RunScores(scores.frame.with_columns(target=pl.lit("Real World")))
     found = cells(by_target(renamed, Published("office_home")))
     assert (label("set-level"), "Real World, paper") in found
 
@@ -118,7 +118,7 @@ def test_harm_is_counted_on_the_papers_splits():
     scores = printed_splits("office_home")
     nothing = pl.lit(0.0)
     frame = scores.frame.with_columns(ece_vs_uncalibrated_low=nothing)
-    worse = cells(harm(Scores(frame)))
+    worse = cells(harm(RunScores(frame)))
     better = frame.pivot(on="method", index="split", values="ece_mean")
     for name in ("set-level", "ensemble"):
         count = int((better[name] > better["uncalibrated"]).sum())
@@ -142,7 +142,7 @@ def test_asterisks_follow_both_rules():
     ]
     keys = ("ece_mean", "ece_sd", "ece_low", "ece_high")
     full = [dict.fromkeys(keys, 1.0) | row for row in rows]
-    marks = cells(ece_by_split(Scores(pl.DataFrame(full))))
+    marks = cells(ece_by_split(RunScores(pl.DataFrame(full))))
     assert marks[("a > b", label("set-level"))]["mark"] == "*†"
     assert marks[("a > b", label("ensemble"))]["mark"] == "†"
     assert marks[("a > b", label("regression"))]["mark"] == ""
@@ -178,7 +178,7 @@ def test_every_table_in_every_format(run, tmp_path):
         "estimators",
     }
     for form, ending in {"markdown": "md", "latex": "tex", "csv": "csv"}.items():
-        paths = write_tables(run, tmp_path, form)
+        paths = write_tables(all_tables(run), tmp_path, form)
         assert {path.suffix for path in paths} == {f".{ending}"}
         assert all(path.read_text().strip() for path in paths)
 
@@ -199,6 +199,50 @@ def test_latex_escapes_what_latex_would_read(run):
     assert r"\%" in text
     assert r"$\rightarrow$" in text
     assert " % " not in text
+
+
+def test_latex_has_label_rules_and_the_best_in_bold(run):
+    for table in all_tables(run):
+        text = render_table(table, "latex")
+        assert text.count(f"\\label{{tab:{table.name}}}") == 1
+        for rule in ("\\toprule", "\\midrule", "\\bottomrule"):
+            assert text.count(rule) == 1
+        assert "\\hline" not in text
+    summary, by_split = (named(run, name) for name in ("summary", "by-split"))
+    found = cells(summary)
+    ece = {row: cell["value"] for (row, c), cell in found.items() if c == "ECE"}
+    usable = {name: value for name, value in ece.items() if "oracle" not in name}
+    best = min(usable, key=lambda name: ece[name])
+    bold = {row for row, column in summary.bold if column == "ECE"}
+    # Methods that fall back to the same temperature share the place.
+    assert bold == {name for name, value in usable.items() if value == ece[best]}
+    assert "Uncalibrated" not in bold
+    assert rf"\textbf{{{ece[best]:.2f} $\pm$" in render_table(summary, "latex")
+    assert {row for row, _ in by_split.bold} == set(by_split.cells["row"])
+    assert not any("oracle" in column for _, column in by_split.bold)
+
+
+def named(run, name):
+    return next(table for table in all_tables(run) if table.name == name)
+
+
+def test_summary_tells_the_spread_over_seeds(run):
+    from coolhead.experiment.results import read_table
+
+    frame = read_table(run, "results").filter(
+        pl.col("method") == "set-level", pl.col("metric") == "ece_mean"
+    )
+    first, second = (
+        100 * frame.filter(pl.col("seed") == seed)["value"].mean() for seed in (0, 1)
+    )
+    cell = cells(named(run, "summary"))["Set-level", "ECE"]
+    assert cell["value"] == pytest.approx((first + second) / 2)
+    assert cell["sd"] == pytest.approx(abs(first - second) / 2**0.5)
+
+
+def test_comparisons_are_no_arrows_in_latex(run):
+    text = render_table(named(run, "harm"), "latex")
+    assert r"worse by $>$ 1 point" in text and r"worse by $\rightarrow$" not in text
 
 
 def test_schema_is_what_the_files_hold(run):

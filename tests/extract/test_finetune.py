@@ -49,6 +49,8 @@ def test_command_from_folder_to_archive(tree, tmp_path, capsys):
     seen = archive.select("photo")
     assert np.mean(seen.logits.argmax(1) == seen.labels) >= 0.8
     assert archive.metadata["head"]["source"] == ["photo"]
+    division = {"small": 0.2, "stratify": False, "random_state": 0}
+    assert archive.metadata["division"] == division
     assert archive.metadata["extraction"]["backbone"] == TINY
     left = {path.name for path in tmp_path.iterdir()}
     assert left == {"images", out.name, f"{out.name}.weights.safetensors"}

@@ -15,7 +15,7 @@ from coolhead.experiment.results import (
     CellResult,
     table_path,
 )
-from coolhead.experiment.rows import Rows
+from coolhead.experiment.rows import LabelledRows
 from coolhead.experiment.scoring import score_methods
 
 # Temperatures that fit, that help half, and that harm, against the truth of 3.
@@ -91,7 +91,7 @@ def make_cell(number, methods, truth, n_rows, n_points, pictures) -> CellResult:
     logits = rng.normal(size=(n_rows, 4)) * 2
     chances = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     labels = (chances.cumsum(axis=1) > rng.random((n_rows, 1))).argmax(axis=1)
-    rows = Rows(logits * truth, labels, None, np.full(n_rows, ""))
+    rows = LabelledRows(logits * truth, labels, None, np.full(n_rows, ""))
     spread = np.exp(rng.normal(size=n_rows) / 20)
     found = {
         name: with_temperature(

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from synthetic_run import FEW_METHODS, write_run
 
+from coolhead.experiment.figures import write_figures
 from coolhead.experiment.results import read_table, table_path
 from coolhead.experiment.tables import all_tables, render_table
 from coolhead.report import write_report
@@ -94,6 +95,28 @@ def test_reliability_diagrams_are_small_and_complete(page):
         assert re.search(r"ECE [\d.]+ %, null level [\d.]+ %, 400 rows", panel)
 
 
+def test_every_picture_says_what_it_shows(page):
+    """A drawing is hidden from screen readers, or is an image with words for them."""
+    drawings = re.findall(r"<svg.*?</svg>", page, flags=re.DOTALL)
+    assert len(drawings) > 40
+    for drawing in drawings:
+        words = re.search(r"<title>(.+?)</title>", drawing)
+        head = drawing[: drawing.index(">")]
+        assert 'aria-hidden="true"' in head or ('role="img"' in head and words)
+    titles = re.findall(r"<title>(.+?)</title>", " ".join(drawings))
+    assert any("% before" in title for title in titles)
+    assert any("medians: Source-only 1.60" in title for title in titles)
+    assert all(picture.get("alt") for picture in tags(page, "img"))
+
+
+def test_numbers_of_a_panel_stand_above_its_bars(page):
+    for panel in re.findall(r'<svg class="panel".*?</svg>', page, flags=re.DOTALL):
+        places = re.findall(r'<text x="[\d-]+" y="(-?\d+)" class="(?:big|end)">', panel)
+        top = re.search(r'viewBox="\S+ (-?\d+) ', panel)
+        assert top and all(int(top[1]) < int(y) < 0 for y in places[:2])
+        assert "null" in panel
+
+
 def test_csv_links_hold_the_tables(made, page):
     links = [a for a in tags(page, "a") if a.get("class") == "csv"]
     names = [a["download"] for a in links]
@@ -149,6 +172,20 @@ def test_some_methods_failed_in_some_splits(tmp_path):
     pl.read_parquet(path).filter(~lost).write_parquet(path)
     text = report(run)
     assert "Use Ensemble" in text  # Set-level has a gap: it does not compete.
+
+
+def test_dollars_in_names_are_no_mathematics(tmp_path):
+    """Two of them would enclose a formula, which this one is not."""
+    run = write_run(tmp_path / "run", ("amazon", "$0_to_$10"))
+    assert "amazon > $0_to_$10" in report(run)
+    for path in write_figures(run):
+        text = path.read_text(encoding="utf-8")
+        assert "<title>" in text and ("$0_to_$10" in text) == ("ece" in path.name)
+
+
+def test_figures_of_a_run_with_methods_of_its_own_only(tmp_path):
+    run = write_run(tmp_path / "run", methods=("md-ts", "ensemble+source"))
+    assert "MD-TS" in write_figures(run)[0].read_text(encoding="utf-8")
 
 
 def test_one_split(tmp_path):
@@ -207,6 +244,19 @@ def test_a_run_of_before_the_examples(tmp_path):
     assert "The surest mistakes" not in report(run)
 
 
+def test_a_shape_is_sought_only_along_an_order(made, tmp_path):
+    run = write_run(tmp_path / "run", ("a", "b", "c"))
+    assert "drawn to photographed" not in report(run)
+    assert "U shape" not in report(run) and "no U" not in report(run)
+    place = run / "run.json"
+    record = json.loads(place.read_text())
+    record["protocol"]["order"] = "from drawn to photographed"
+    place.write_text(json.dumps(record))
+    text = report(run)
+    assert "The domains run from drawn to photographed." in text
+    assert "in between: " in text
+
+
 def test_not_the_folder_of_a_run(tmp_path):
     with pytest.raises(ValueError, match=r"run\.json"):
         write_report(tmp_path)
@@ -243,6 +293,50 @@ def test_evaluation_report(tmp_path, npz, command):
         assert f"{name}{seen} {before:.1f} " in text  # the heat map
         assert f"{before:.2f}" in text  # the table
     assert "preds.npz" in text
+
+
+def test_the_domain_of_the_training_is_not_unseen(tmp_path, npz, command):
+    calibrator, out = tmp_path / "cal.skops", tmp_path / "r.html"
+    fit = "fit", npz, "--out", calibrator, "--calibrate-on", "product"
+    command(*fit, "--method", "set-level")
+    words = "evaluate", calibrator, npz, "--report", out, "--json"
+    code, shown, _ = command(*words, "--source", "clipart")
+    assert code == 0
+    lines = json.loads(shown)["domains"]
+    roles = {line["domain"]: (line["role"], line["seen"]) for line in lines}
+    assert roles == {
+        "clipart": ("source", True),
+        "product": ("calibration", True),
+        "real": ("unseen", False),
+        "all": ("", None),
+    }
+    text = visible(out.read_text(encoding="utf-8"))
+    assert "over 1 unseen domain" in text and "clipart (source)" in text
+    assert "seen as" in command(*words[:3], "--source", "clipart")[1]
+
+
+def test_the_calibrator_remembers_where_the_classifier_was_trained(
+    tmp_path, npz, command
+):
+    calibrator = tmp_path / "cal.skops"
+    fit = "fit", npz, "--out", calibrator, "--method", "auto"
+    assert command(*fit, "--source", "clipart")[0] == 0
+    shown = command("evaluate", calibrator, npz, "--json", "--draws", 20)[1]
+    roles = [line["role"] for line in json.loads(shown)["domains"]]
+    assert roles == ["source", "calibration", "calibration", ""]
+
+
+def test_metadata_of_other_types_are_survived(tmp_path, npz, command):
+    from coolhead.persist import load_calibrator, read_header, save_calibrator
+
+    calibrator, out = tmp_path / "cal.skops", tmp_path / "r.html"
+    command("fit", npz, "--out", calibrator, "--method", "set-level")
+    told = read_header(calibrator)["metadata"]
+    strange = {"domains": ["clipart"], "source": 3, "file": 5, "method": ["x"]}
+    fitted = load_calibrator(calibrator)
+    save_calibrator(fitted, calibrator, metadata=told | strange)
+    code, _, err = command("evaluate", calibrator, npz, "--report", out)
+    assert (code, err) == (0, "")
 
 
 def test_evaluation_report_of_a_method_that_changes_scores(tmp_path, npz, command):

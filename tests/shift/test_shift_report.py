@@ -42,6 +42,24 @@ def test_coverage_by_hand():
     assert found.share_outside == pytest.approx(1 / 3)
 
 
+@pytest.mark.parametrize("size", [1e18, 1e38, 1e160, 1e300])
+def test_regions_of_huge_features_do_not_overflow(size):
+    calibration = rows(300) * size
+    if size < 1e38:
+        calibration = calibration.astype(np.float32)
+    with np.errstate(over="ignore"):
+        assert np.isfinite(find_regions(calibration).centers).all()
+    # Squares beyond the largest number: infinitely far, without a warning.
+    assert coverage(rows(9) * 1e200, rows(300)).share_outside == 1
+
+
+def test_a_stray_row_is_no_region():
+    calibration = np.concatenate([rows(300), np.full((1, rows(1).shape[1]), 1e3)])
+    regions = find_regions(calibration)
+    assert (regions.radii > 0.5).all()
+    assert coverage(np.full((1, rows(1).shape[1]), 1e3), regions).share_outside == 1
+
+
 def test_coverage_of_a_fitted_calibrator():
     calibration, rng = rows(600), np.random.default_rng(2)
     calibrator = NearestClusterTemperature(3, n_init=1)
@@ -134,7 +152,7 @@ class TestCalibrators:
     def test_errors_name_what_is_missing(self):
         with pytest.raises(NotFittedError):
             coverage(rows(5), NearestClusterTemperature(3))
-        with pytest.raises(ValueError, match="TemperatureScaling has none of"):
+        with pytest.raises(ValueError, match="TemperatureScaling was fitted without"):
             coverage(rows(5), self.fitted(TemperatureScaling()))
         nearest = self.fitted(NearestClusterTemperature(3))
         with pytest.raises(ValueError, match="batch has 2 columns, calibration has 6"):

@@ -1,19 +1,12 @@
 """Every temperature method, fitted on one small problem with three domains."""
 
-import inspect
-
 import numpy as np
 import pytest
 
 from coolhead.baselines.density_aware import DensityAwareTemperature
+from coolhead.baselines.error_oracle import OracleErrorTemperature
 from coolhead.baselines.multidomain import MultiDomainTemperature
 from coolhead.baselines.parametric.calibrator import ParameterizedTemperature
-from coolhead.baselines.reference import (
-    Identity,
-    OracleErrorTemperature,
-    OracleTemperature,
-    SourceTemperature,
-)
 from coolhead.baselines.transfer.cpcs import CPCS
 from coolhead.baselines.transfer.transcal import TransCal
 from coolhead.baselines.transfer.weighted import (
@@ -25,18 +18,17 @@ from coolhead.calibrators.clustered.calibrators import (
     NearestClusterTemperature,
     RegressedTemperature,
 )
+from coolhead.calibrators.data import CalibrationData, fit_with
 from coolhead.calibrators.ensemble import TemperatureEnsemble
 from coolhead.calibrators.select.calibrator import SelectByDomain
 from coolhead.calibrators.shift_aware.calibrator import ShiftAwareTemperature
-from coolhead.calibrators.temperature import TemperatureScaling
+from coolhead.calibrators.temperature import Identity, TemperatureScaling
 
 N_ROWS, N_CLASSES, N_FEATURES = 900, 6, 12
 
 CALIBRATORS = {
     "set": TemperatureScaling(),
     "identity": Identity(),
-    "source": SourceTemperature(),
-    "oracle": OracleTemperature(),
     "oracle-error": OracleErrorTemperature(),
     "nearest": NearestClusterTemperature(5, n_init=2),
     "nearest-standardize": NearestClusterTemperature(
@@ -89,14 +81,13 @@ def problem() -> dict[str, np.ndarray]:
 
 
 def fitted(name: str, problem: dict[str, np.ndarray]):
-    target = {
-        "target_features": problem["features"][::3] + 0.3,
-        "target_logits": problem["logits"][::3],
-        "source_domain": "a",
-    }
-    known = inspect.signature(CALIBRATORS[name].fit).parameters
-    extra = {key: value for key, value in target.items() if key in known}
-    return CALIBRATORS[name].fit(**problem, **extra)
+    data = CalibrationData.of(
+        **problem,
+        target_features=problem["features"][::3] + 0.3,
+        target_logits=problem["logits"][::3],
+        source_domain="a",
+    )
+    return fit_with(CALIBRATORS[name], data)
 
 
 @pytest.fixture(scope="session", params=list(CALIBRATORS))

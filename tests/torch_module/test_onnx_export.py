@@ -6,9 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from coolhead.baselines.reference import Identity
 from coolhead.calibrators.ensemble import TemperatureEnsemble
-from coolhead.calibrators.temperature import TemperatureScaling
+from coolhead.calibrators.temperature import Identity, TemperatureScaling
 from coolhead.torch import CalibratedModule, CalibratedSoftmax, export_onnx
 
 

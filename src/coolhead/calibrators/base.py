@@ -14,7 +14,7 @@ from coolhead.numerics.checks import (
     check_finite,
     missing_features_message,
 )
-from coolhead.shift.clusters import Clusters
+from coolhead.shift.clusters import Clusters, locate
 from coolhead.shift.coverage import Coverage, coverage
 
 
@@ -28,12 +28,14 @@ class PredictionDetails(NamedTuple):
     cluster : (n,) nearest cluster of the calibration features; None without features.
     covered : (n,) True within the radius that holds 99 % of that cluster's members;
         False says that nothing like this row was calibrated. None without features.
+    distance : (n,) to the cluster's centre, over that radius. None without features.
     """
 
     probabilities: np.ndarray
     temperature: np.ndarray | None
     cluster: np.ndarray | None
     covered: np.ndarray | None
+    distance: np.ndarray | None = None
 
 
 class Calibrator(BaseEstimator):
@@ -171,9 +173,9 @@ class Calibrator(BaseEstimator):
     ) -> PredictionDetails:
         if not self.uses_features:
             return PredictionDetails(probabilities, temperature, None, None)
-        nearest, distance = self.clusters_.assign(np.asarray(features))
-        covered = distance <= self.clusters_.radii[nearest]
-        return PredictionDetails(probabilities, temperature, nearest, covered)
+        nearest, distance = locate(self.clusters_, np.asarray(features))
+        covered = distance <= 1
+        return PredictionDetails(probabilities, temperature, nearest, covered, distance)
 
     def _learn(self, data: CalibrationData) -> None:
         raise NotImplementedError(f"{type(self).__name__} does not define _learn")

@@ -81,6 +81,9 @@ class TemperatureEnsemble(TemperatureCalibrator):
 
     def _remember(self, members: list[TemperatureCalibrator]) -> None:
         self.members_ = members
+        own = [member for member in members if member.uses_features]
+        if own:
+            self.clusters_ = own[0].clusters_
         inverses = [1 / member.temperature_ for member in self.members_]
         self.temperature_ = float(1 / np.mean(inverses))
         self.status_ = np.array([_joined(member.status_) for member in self.members_])

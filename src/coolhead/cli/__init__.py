@@ -4,30 +4,42 @@ To add a command, write a typer-annotated function and add one line to `COMMANDS
 The files import nothing heavy at the top, so `coolhead --help` stays instant.
 """
 
+import os
 import signal
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from importlib import import_module
-from typing import NoReturn
+import threading
+from typing import Any, NoReturn
 
 import typer
 
+from coolhead.cli.apply import apply
+from coolhead.cli.compare import compare
+from coolhead.cli.demo import demo
+from coolhead.cli.evaluate import evaluate
+from coolhead.cli.export import export
+from coolhead.cli.extract import extract
+from coolhead.cli.fit import fit
+from coolhead.cli.inspect import inspect
+from coolhead.cli.report import report
+from coolhead.cli.results import results
+from coolhead.cli.sweep import splits, sweep, tables
+from coolhead.cli.train import train
+
 COMMANDS = {
-    "fit": "coolhead.cli.fit:fit",
-    "apply": "coolhead.cli.apply:apply",
-    "evaluate": "coolhead.cli.evaluate:evaluate",
-    "inspect": "coolhead.cli.inspect:inspect",
-    "export": "coolhead.cli.export:export",
-    "compare": "coolhead.cli.compare:compare",
-    "demo": "coolhead.cli.demo:demo",
-    "sweep": "coolhead.cli.sweep:sweep",
-    "splits": "coolhead.cli.sweep:splits",
-    "tables": "coolhead.cli.sweep:tables",
-    "results": "coolhead.cli.results:results",
-    "report": "coolhead.cli.report:report",
-    "extract": "coolhead.cli.extract:extract",
-    "train": "coolhead.cli.train:train",
+    "fit": fit,
+    "apply": apply,
+    "evaluate": evaluate,
+    "inspect": inspect,
+    "export": export,
+    "compare": compare,
+    "demo": demo,
+    "sweep": sweep,
+    "splits": splits,
+    "tables": tables,
+    "results": results,
+    "report": report,
+    "extract": extract,
+    "train": train,
 }
 
 
@@ -40,18 +52,17 @@ def application() -> typer.Typer:
         # Panels would cost twice the time of everything else in --help.
         rich_markup_mode=None,
     )
-    for name, place in COMMANDS.items():
-        module, function = place.split(":")
-        app.command(name)(getattr(import_module(module), function))
+    for name, command in COMMANDS.items():
+        app.command(name)(command)
     app.callback()(_root)
     return app
 
 
 def main() -> None:
     """Run the command line; a user's mistake is one sentence, not a traceback."""
+    previous = _end_on_sigterm()
     try:
-        with _ending_on_request():
-            code = application()(sys.argv[1:] or ["--help"], standalone_mode=False)
+        code = application()(sys.argv[1:] or ["--help"], standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         _stop("interrupted", 130)
     except MemoryError:
@@ -67,25 +78,29 @@ def main() -> None:
         _stop(text, getattr(error, "exit_code", 1))
     else:
         raise SystemExit(code if isinstance(code, int) else 0)
-
-
-@contextmanager
-def _ending_on_request() -> Iterator[None]:
-    """A polite request to end is an exit, so that half-written files are removed."""
-
-    def end(*_: object) -> NoReturn:
-        _stop("terminated", 128 + signal.SIGTERM)
-
-    before = signal.signal(signal.SIGTERM, end)
-    try:
-        yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        if previous is not None:
+            signal.signal(signal.SIGTERM, previous)
+
+
+def _end_on_sigterm() -> Any:
+    """Let SIGTERM end the command like an error: files and workers are cleared away."""
+    if threading.current_thread() is not threading.main_thread():
+        return None
+
+    def end(number: int, frame: Any) -> NoReturn:
+        # Straight to the descriptor: a print may be what was interrupted.
+        os.write(2, b"coolhead: terminated\n")
+        raise SystemExit(128 + number)
+
+    return signal.signal(signal.SIGTERM, end)
 
 
 def _stop(reason: str, code: int) -> NoReturn:
     """One line on standard error, and the exit code."""
-    print(f"coolhead: {' '.join(reason.split())}", file=sys.stderr)
+    from coolhead.cli.terminal import visible
+
+    print(f"coolhead: {visible(' '.join(reason.split()))}", file=sys.stderr)
     raise SystemExit(code) from None
 
 

@@ -30,13 +30,9 @@ def apply(
     from coolhead.apply import apply_calibrator
     from coolhead.archive import open_predictions
     from coolhead.archive.write import ENDINGS
-    from coolhead.cli.terminal import (
-        plain_warnings,
-        print_json,
-        print_pairs,
-        progress_bar,
-    )
+    from coolhead.cli.terminal import plain_warnings, print_json, print_pairs
     from coolhead.persist import read_header
+    from coolhead.progress import progress_bar
 
     check_output(out, endings=ENDINGS)
     fitted = load_fitted(calibrator)
@@ -46,7 +42,7 @@ def apply(
     monitor = build_monitor(metadata)
     with (
         plain_warnings(),
-        progress_bar("apply", opened.n_rows, hidden=as_json) as advance,
+        progress_bar("apply", opened.n_rows, shown=not as_json) as advance,
     ):
         n_rows = apply_calibrator(
             fitted,
@@ -61,9 +57,6 @@ def apply(
         print_json(summary)
         return
     told = {name: value for name, value in summary.items() if value is not None}
-    signal = told.pop("drift", None)
-    if signal is not None:
-        told["drift"] = signal
     print_pairs({key: _shown(value) for key, value in told.items()})
 
 
@@ -82,25 +75,23 @@ def load_fitted(path: Path) -> Any:
 
 
 def build_monitor(metadata: dict[str, Any]) -> Any:
-    """A monitor that expects what the left-out calibration domains showed."""
-    from coolhead.monitor import DriftMonitor
+    """A monitor that expects what the calibration domains showed in fit."""
+    from coolhead.monitor import DriftMonitor, Expected
 
-    shares = metadata.get("left_out_shares")
-    if not isinstance(shares, dict) or not shares:
-        return DriftMonitor()
-    return DriftMonitor(max(shares.values()))
+    told = metadata.get("expected")
+    expected = Expected.from_dict(told) if isinstance(told, dict) and told else None
+    return DriftMonitor(expected or Expected())
 
 
 def watched(monitor: Any) -> dict[str, Any]:
     """What the monitor saw while the file went past."""
     signal = monitor.check()
-    covered = signal.n_rows > 0
     return {
         "mean_confidence": monitor.mean_confidence,
         "ece": monitor.expected_calibration_error,
-        "share_outside": signal.share_outside if covered else None,
-        "alarm": signal.alarm if covered else None,
-        "drift": str(signal) if covered else None,
+        "share_outside": signal.of("features").found,
+        "alarm": signal.alarm,
+        "drift": str(signal),
     }
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from coolhead.cli.methods import ClustersOption, SeedOption
-from coolhead.cli.terminal import InputOption, JsonOption, Scores
+from coolhead.cli.terminal import InputKind, InputOption, JsonOption
 
 
 def compare(
@@ -17,7 +17,7 @@ def compare(
     domains: Annotated[
         str | None, typer.Option(help="Domains to use, as in a,b,c.")
     ] = None,
-    scores: InputOption = Scores.LOGITS,
+    scores: InputOption = InputKind.LOGITS,
     clusters: ClustersOption = 8,
     draws: Annotated[int, typer.Option(min=10, help="Bootstrap resamples.")] = 1000,
     seed: SeedOption = 0,

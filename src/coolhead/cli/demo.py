@@ -15,8 +15,9 @@ def demo(
     ] = None,
 ) -> None:
     """Sentiment in four kinds of text: who stays calibrated where nobody has data?"""
-    from coolhead.experiment.demo import run_demo
+    from coolhead.cli.run import run_and_show
+    from coolhead.experiment.protocol import load_protocol
 
-    outcome = run_demo(folder, jobs=jobs)
+    outcome = run_and_show(load_protocol("sentiment"), folder, jobs=jobs)
     if outcome.n_failed:
         raise typer.Exit(1)

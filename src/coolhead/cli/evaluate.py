@@ -15,6 +15,10 @@ def evaluate(
     report: Annotated[
         Path | None, typer.Option(help="Write a report too, one HTML file.")
     ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(help="Domains the classifier was trained on, as in a,b."),
+    ] = None,
     scores: InputOption = None,
     draws: Annotated[int, typer.Option(min=10, help="Bootstrap resamples.")] = 1000,
     as_json: JsonOption = False,
@@ -29,6 +33,7 @@ def evaluate(
     from coolhead.apply import check_columns
     from coolhead.archive import load_archive, open_predictions
     from coolhead.cli.apply import check_class_names, load_fitted, wanted_input
+    from coolhead.cli.fit import split_names
     from coolhead.cli.terminal import plain_warnings, print_json
     from coolhead.evaluate import evaluate_domains
     from coolhead.persist import read_header
@@ -43,7 +48,11 @@ def evaluate(
         kind = wanted_input(scores, metadata, opened)
         rows = load_archive(predictions, input=kind, labelled=True)
         lines = evaluate_domains(
-            fitted, rows, fitted_on=metadata["domains"], n_draws=draws
+            fitted,
+            rows,
+            fitted_on=metadata["domains"],
+            source=split_names(source) or known_sources(metadata, rows),
+            n_draws=draws,
         )
         if report is not None:
             write_report(report, fitted, rows, lines, metadata)
@@ -65,6 +74,14 @@ def known_domains(metadata: dict[str, Any]) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
+def known_sources(metadata: dict[str, Any], rows: Any) -> list[str]:
+    """The domains the classifier learned from: of the calibrator, or of the rows."""
+    from coolhead.experiment.training_record import trained_sources
+
+    found = trained_sources({"head": metadata}) or trained_sources(rows.metadata)
+    return list(found or ())
+
+
 def write_report(
     path: Path, calibrator: Any, rows: Any, lines: Any, metadata: dict[str, Any]
 ) -> None:
@@ -75,10 +92,10 @@ def write_report(
 
 
 def _print_lines(lines: list[Any]) -> None:
-    from coolhead.cli.terminal import in_percent, print_table
+    from coolhead.cli.terminal import in_percent, print_table, visible
 
     columns = ("domain", "rows", "accuracy %", "ECE before %", "ECE after %")
-    columns += ("change", "noise", "NLL before", "NLL after", "fitted on")
+    columns += ("change", "noise", "NLL before", "NLL after", "seen as")
     print_table(
         columns,
         [
@@ -92,11 +109,11 @@ def _print_lines(lines: list[Any]) -> None:
                 f"{100 * line.ece_noise:.1f}",
                 f"{line.nll_before:.3f}",
                 f"{line.nll_after:.3f}",
-                {True: "yes", False: "no", None: ""}[line.seen],
+                line.role,
             )
             for line in lines
         ],
     )
     worse = [line.domain for line in lines if line.ece_change.low > 0]
     if worse:
-        print(f"calibration makes the ECE worse in: {', '.join(worse)}")
+        print(f"calibration makes the ECE worse in: {visible(', '.join(worse))}")

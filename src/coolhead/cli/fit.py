@@ -11,7 +11,7 @@ from coolhead.cli.methods import (
     MethodOption,
     SeedOption,
 )
-from coolhead.cli.terminal import InputOption, JsonOption, Scores
+from coolhead.cli.terminal import InputKind, InputOption, JsonOption
 
 if TYPE_CHECKING:
     from coolhead.archive import DomainArchive
@@ -38,7 +38,7 @@ def fit(
         Path | None,
         typer.Option(help="File with features of rows the classifier was trained on."),
     ] = None,
-    scores: InputOption = Scores.LOGITS,
+    scores: InputOption = InputKind.LOGITS,
     clusters: ClustersOption = 8,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
@@ -59,7 +59,7 @@ def fit(
     calibrator = build_method(method, clusters, seed)
     sources = _sources(calibrator, split_names(source))
     wanted = split_names(calibrate_on)
-    kind = str(scores or Scores.LOGITS)
+    kind = str(scores or InputKind.LOGITS)
     with plain_warnings():
         domains = None if wanted is None else list(dict.fromkeys([*wanted, *sources]))
         rows = load_archive(predictions, input=kind, labelled=True, domains=domains)
@@ -135,7 +135,7 @@ def _about(calibrator: Any, rows: "DomainArchive") -> dict[str, Any]:
     """What the calibrator was fitted on, for the header of its file."""
     from datetime import UTC, datetime
 
-    from coolhead.monitor import left_out_shares
+    from coolhead.monitor import DriftMonitor
 
     about = {
         "domains": rows.domain_sizes(),
@@ -143,15 +143,15 @@ def _about(calibrator: Any, rows: "DomainArchive") -> dict[str, Any]:
         "class_names": rows.class_names,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    clusters = getattr(calibrator, "clusters_", None)
-    if clusters is not None and rows.features is not None:
-        # What a domain shows that was not fitted on: the monitor's expectation.
-        about["left_out_shares"] = left_out_shares(
-            rows.features,
-            rows.domains,
-            n_clusters=len(clusters.centers),
-            scaling=clusters.scaling,
-        )
+    monitor = DriftMonitor.for_calibrator(
+        calibrator,
+        rows.features if calibrator.uses_features else None,
+        rows.domains,
+        logits=rows.logits,
+        labels=rows.labels,
+    )
+    # What the calibration domains show: `apply` compares a new file with it.
+    about["expected"] = monitor.expected.to_dict()
     return about
 
 

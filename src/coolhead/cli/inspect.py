@@ -23,6 +23,7 @@ def inspect(calibrator: CalibratorArgument, as_json: JsonOption = False) -> None
         print_json(content)
         return
     metadata = content["metadata"]
+    metadata.pop("expected", None)  # counts for the drift monitor, in --json only
     print_pairs(
         {
             "file": f"{calibrator} ({content['bytes'] / 1000:.0f} kB, format "

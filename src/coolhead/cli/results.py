@@ -22,14 +22,21 @@ def results(
     ] = None,
 ) -> None:
     """Run sentiment, digits and PACS with several seeds and write what came out."""
-    from coolhead.files import check_input, check_output
+    from coolhead.files import atomic_path, check_input, check_output
 
     inputs = [] if pacs is None else [check_input(pacs)]
     out.parent.mkdir(parents=True, exist_ok=True)
     check_output(out, inputs=inputs)
-    from coolhead.experiment.summary import write_results
+    from coolhead.cli.run import sweep_with_progress
+    from coolhead.experiment.summary import result_protocols, results_page
 
-    failed = write_results(pacs, out, n_seeds=seeds, folder=folder, jobs=jobs)
+    outcomes = [
+        sweep_with_progress(protocol, folder, jobs=jobs)
+        for protocol in result_protocols(pacs, seeds)
+    ]
+    page = results_page([outcome.run for outcome in outcomes], pacs is not None)
+    with atomic_path(out) as temporary:
+        temporary.write_text(page, encoding="utf-8")
     print(out)
-    if failed:
+    if any(outcome.n_failed for outcome in outcomes):
         raise typer.Exit(1)

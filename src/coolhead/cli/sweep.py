@@ -1,9 +1,12 @@
 """Commands of the experiment: what would run, run it, print its tables."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from coolhead.experiment.protocol import Protocol
 
 ProtocolArgument = Annotated[
     str, typer.Argument(help="A TOML file, or the name of a bundled protocol.")
@@ -25,9 +28,15 @@ def splits(
     if as_json:
         print(json.dumps([split.as_lists() for split in found]))
         return
-    from coolhead.experiment.printing import print_splits
+    from coolhead.cli.terminal import print_table
 
-    print_splits(found)
+    columns = ("", "source", "calibration", "target")
+    roles = [(split.source, split.calibration, split.target) for split in found]
+    rows = [
+        (str(number), *map(", ".join, domains))
+        for number, domains in enumerate(roles, 1)
+    ]
+    print_table(columns, rows)
 
 
 def sweep(
@@ -42,6 +51,9 @@ def sweep(
     data: Annotated[
         Path | None, typer.Option(help="An archive in place of the file's data.")
     ] = None,
+    train_data: Annotated[
+        Path | None, typer.Option(help="An archive to train on, apart from --data.")
+    ] = None,
     scheduler: Annotated[
         str | None, typer.Option(help="Address of a Dask scheduler, tcp://…")
     ] = None,
@@ -50,13 +62,14 @@ def sweep(
     from coolhead.files import check_input, check_output_folder
 
     check_output_folder(folder)
-    if data is not None:
-        check_input(data)
-    from coolhead.experiment.demo import run_and_show
+    for path in (data, train_data):
+        if path is not None:
+            check_input(path)
+    from coolhead.cli.run import run_and_show
     from coolhead.experiment.protocol import load_protocol
 
-    changes = {"seeds": _numbers(seeds), "data": _archive(data)}
-    loaded = load_protocol(protocol, **changes)
+    loaded = load_protocol(protocol, seeds=_numbers(seeds))
+    loaded = with_archives(loaded, data, train_data)
     outcome = run_and_show(loaded, folder, jobs=jobs, scheduler=scheduler)
     if outcome.n_failed:
         raise typer.Exit(1)
@@ -77,13 +90,15 @@ def tables(
     check_input(run, "the folder of a run")
     if out is not None:
         check_output_folder(out)
+    from coolhead.cli.terminal import visible
     from coolhead.experiment.tables import all_tables, render_table, write_tables
 
     if out is not None:
-        for path in write_tables(run, out, form):
+        for path in write_tables(all_tables(run), out, form):
             print(path)
         return
-    print("\n\n".join(render_table(table, form) for table in all_tables(run)))
+    text = "\n\n".join(render_table(table, form) for table in all_tables(run))
+    print("\n".join(map(visible, text.split("\n"))))
 
 
 def _numbers(text: str | None) -> list[int] | None:
@@ -95,5 +110,32 @@ def _numbers(text: str | None) -> list[int] | None:
         raise ValueError(f"--seeds is {text!r}; wanted numbers as in 0,1,2") from None
 
 
-def _archive(path: Path | None) -> dict[str, str] | None:
-    return None if path is None else {"kind": "archive", "path": str(path)}
+def with_archives(
+    protocol: "Protocol", data: Path | None, train_data: Path | None
+) -> "Protocol":
+    """The protocol on other archives of the same domains; None keeps what it says.
+
+    A protocol whose classifiers learn from an archive of their own needs both: rows
+    of the first alone would be trained on and calibrated with alike.
+    """
+    from coolhead.experiment.protocol import ArchiveData, check_protocol
+
+    if data is None and train_data is None:
+        return protocol
+    old = protocol.data
+    kept = old.model_dump() if isinstance(old, ArchiveData) else {}
+    if data is not None and kept.get("train_path") and train_data is None:
+        raise ValueError(
+            f"--data is {data}, but protocol {protocol.name} trains on an archive of "
+            f"its own ({kept['train_path']}): give that too, --train-data FILE"
+        )
+    if data is None and not kept:
+        raise ValueError(
+            f"--train-data is {train_data}, but the data of protocol {protocol.name} "
+            "are no archive: give --data FILE too"
+        )
+    given = {"path": data, "train_path": train_data}
+    archives = {"kind": "archive"} | kept
+    archives |= {key: path for key, path in given.items() if path is not None}
+    content = protocol.model_dump() | {"data": archives}
+    return check_protocol(content, f"protocol {protocol.name}")

@@ -1,9 +1,9 @@
-"""What the commands share: JSON, tables, warnings in one line, a progress bar."""
+"""What the commands share: JSON, tables, warnings in one line."""
 
 import json
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from typing import Annotated, Any
@@ -13,7 +13,7 @@ import typer
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
-class Scores(StrEnum):
+class InputKind(StrEnum):
     """What the file of predictions holds."""
 
     LOGITS = "logits"
@@ -21,7 +21,7 @@ class Scores(StrEnum):
 
 
 InputOption = Annotated[
-    Scores | None, typer.Option("--input", help="What the scores in the file are.")
+    InputKind | None, typer.Option("--input", help="What the scores in the file are.")
 ]
 
 
@@ -47,29 +47,45 @@ def _plain(value: Any) -> Any:
     return value
 
 
+def visible(text: Any) -> str:
+    """Text that cannot command the terminal: what is not printable is spelled out."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
+
+
 def print_table(
-    columns: Sequence[str], rows: Sequence[Sequence[str]], title: str | None = None
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    title: str | None = None,
+    notes: Sequence[str] = (),
 ) -> None:
-    """A table with right-aligned columns after the first."""
+    """A table with right-aligned columns after the first, and notes below it."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
-    table = Table(box=SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    def plain(text: str) -> Text:
+        return Text(visible(text))
+
+    heading = None if title is None else plain(title)
+    table = Table(box=SIMPLE_HEAD, title=heading, title_justify="left", pad_edge=False)
     for number, name in enumerate(columns):
-        table.add_column(name, justify="right" if number else "left", no_wrap=True)
+        side = "right" if number else "left"
+        table.add_column(plain(name), justify=side, no_wrap=True)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*map(plain, row))
     # A pipe or a file gets whole lines, however long.
     wide = None if sys.stdout.isatty() else 10_000
     Console(width=wide, markup=False, highlight=False).print(table)
+    for note in notes:
+        print(visible(note))
 
 
 def print_pairs(pairs: dict[str, Any]) -> None:
     """Names and values, one per line."""
     width = max(len(name) for name in pairs)
     for name, value in pairs.items():
-        print(f"{name:<{width}}  {value}")
+        print(f"{visible(name):<{width}}  {visible(value)}")
 
 
 @contextmanager
@@ -79,22 +95,7 @@ def plain_warnings() -> Iterator[None]:
         warnings.simplefilter("default")
         yield
     for text in dict.fromkeys(" ".join(str(w.message).split()) for w in caught):
-        print(f"coolhead: warning: {text}", file=sys.stderr)
-
-
-@contextmanager
-def progress_bar(
-    name: str, total: int | None, *, hidden: bool
-) -> Iterator[Callable[[int], None]]:
-    """A bar of rows on standard error, where that is a terminal."""
-    from rich.console import Console
-    from rich.progress import Progress
-
-    console = Console(stderr=True)
-    hidden = hidden or not console.is_terminal
-    with Progress(console=console, disable=hidden) as bars:
-        task = bars.add_task(name, total=total)
-        yield lambda rows: bars.advance(task, rows)
+        print(f"coolhead: warning: {visible(text)}", file=sys.stderr)
 
 
 def in_percent(interval: Any) -> str:

@@ -75,7 +75,7 @@ def train(
 
 def _train_head(data, source, out, kind, settings, small, seed) -> None:
     from coolhead.archive import load_archive
-    from coolhead.datasets import split_large_small
+    from coolhead.datasets.divide import division_record, split_large_small
     from coolhead.heads import train_head
 
     if data.is_dir():
@@ -87,6 +87,8 @@ def _train_head(data, source, out, kind, settings, small, seed) -> None:
         archive, source, kind=kind, small=mask, random_state=seed, **settings
     )
     result = head.apply(archive)
+    told = result.metadata | division_record(small, seed)
+    result = result.replace(metadata=told)
     result.save(out)
     _print_curve(head.curve)
     typer.echo(f"{out}: {result!r}")

@@ -49,6 +49,14 @@ def split_large_small(
     return mask
 
 
+def division_record(
+    small: float, random_state: int, *, stratify: bool = False
+) -> dict[str, Any]:
+    """What the metadata of an archive say of the rows not trained on."""
+    division = {"small": small, "stratify": stratify, "random_state": random_state}
+    return {"division": division}
+
+
 def _draw(
     n_rows: int,
     labels: np.ndarray | None,

@@ -23,6 +23,7 @@ from coolhead.experiment.protocol import (
     FormationsData,
     TrainedData,
 )
+from coolhead.experiment.results import file_safe
 
 REFERENCE_ROWS = 20_000
 
@@ -63,11 +64,6 @@ def settings_key(**settings: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def file_safe(name: str) -> str:
-    """`name` with every character that a file name may not hold replaced."""
-    return "".join(c if c.isalnum() or c in "+-_." else "_" for c in name)
-
-
 def archive_checksum(archive: DomainArchive) -> str:
     """Digest of the arrays and names of an archive."""
     digest = hashlib.sha256()
@@ -94,7 +90,7 @@ def load_data(
 
         return load_dataset(data.dataset)
     if isinstance(data, FormationsData):
-        from coolhead.datasets.formations.simulate import load_formations
+        from coolhead.experiment.formations import load_formations
 
         return load_formations(
             data.n_images, data.backbone, random_state=data.random_state, cache=cache
@@ -133,6 +129,7 @@ def train_classifier(training: Training, folder: Path) -> Path:
     Where the classifier learns from an archive of its own, a sample of its training
     features is kept beside, for the methods that compare with the training data.
     """
+    from coolhead.datasets.divide import division_record
     from coolhead.heads import train_head
 
     path = folder / training.file_name
@@ -158,6 +155,12 @@ def train_classifier(training: Training, folder: Path) -> Path:
     applied = head.apply(archive)
     if not penultimate:
         applied = applied.replace(features=archive.features)
+    if not separate:
+        division = training.division
+        told = division_record(
+            division.small, training.division_seed, stratify=division.stratify
+        )
+        applied = applied.replace(metadata=applied.metadata | told)
     applied.save(path)
     return path
 

@@ -29,6 +29,7 @@ from coolhead.baselines.transfer import (
     WeightedClusterTemperature,
     WeightedTemperature,
 )
+from coolhead.baselines.two_stage import TwoStageCalibration
 from coolhead.calibrators.auto import AutoCalibrator
 from coolhead.calibrators.clustered import (
     NearestClusterTemperature,
@@ -112,6 +113,10 @@ def _transfer(label: str, maker: Any, **settings: Any) -> Method:
     return Method(label, maker, _SOURCE, sees_training_data=True, **settings)
 
 
+# The weights of TransCal's and CPCS's released code, neither cut nor scaled.
+_PUBLISHED = {"estimator": "published"}
+
+
 METHODS: dict[str, Method] = {
     # References
     "uncalibrated": Method("Uncalibrated", None, (), paper="uncalibrated"),
@@ -153,7 +158,10 @@ METHODS: dict[str, Method] = {
     ),
     "md-ts": Method("MD-TS", MultiDomainTemperature),
     "pts": Method("PTS", ParameterizedTemperature),
-    "dac": Method("DAC", DensityAwareTemperature, sees_training_data=True),
+    "dac": Method("DAC", TwoStageCalibration, sees_training_data=True),
+    "dac-temperature": Method(
+        "DAC, first stage alone", DensityAwareTemperature, sees_training_data=True
+    ),
     "ets": Method("ETS", EnsembleTemperatureScaling),
     # Methods that change the class scores
     "vector": Method("Vector scaling", VectorScaling),
@@ -166,16 +174,23 @@ METHODS: dict[str, Method] = {
         "Isotonic, pooled", IsotonicCalibration, options={"scheme": "pooled"}
     ),
     "bayesian-binning": Method("Bayesian binning", BayesianBinning),
-    # Methods that need unlabelled target data
-    "transcal": _transfer("TransCal", TransCal, paper="transcal"),
-    "transcal-root": _transfer(
-        "TransCal, fixed power", TransCal, options={"solver": "root"}
-    ),
+    # Methods that need unlabelled target data, with the published importance weights
+    "transcal": _transfer("TransCal", TransCal, options=_PUBLISHED, paper="transcal"),
     "transcal-transductive": _transfer(
-        "TransCal, transductive", TransCal, unlabelled_target="large"
+        "TransCal, transductive",
+        TransCal,
+        options=_PUBLISHED,
+        unlabelled_target="large",
     ),
-    "wts": _transfer("WTS", WeightedTemperature, paper="wts"),
-    "cpcs": _transfer("CPCS", CPCS),
+    "wts": _transfer("WTS", WeightedTemperature, options=_PUBLISHED, paper="wts"),
+    "cpcs": _transfer("CPCS", CPCS, options=_PUBLISHED),
+    # The same with ours: cross-fitted, cut and scaled
+    "transcal-ours": _transfer("TransCal, our weights", TransCal),
+    "transcal-root": _transfer(
+        "TransCal, our weights, fixed power", TransCal, options={"solver": "root"}
+    ),
+    "wts-ours": _transfer("WTS, our weights", WeightedTemperature),
+    "cpcs-ours": _transfer("CPCS, our weights", CPCS),
     "wts-calibration": Method("WTS, calibration domains", WeightedTemperature),
     "weighted-cluster": Method("Weighted clusters", WeightedClusterTemperature),
 }

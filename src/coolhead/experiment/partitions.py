@@ -7,6 +7,8 @@ them unchanged; the second cell then finds the clusters of the first.
 import hashlib
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
+from zlib import error as ZlibError
 
 import numpy as np
 
@@ -29,14 +31,15 @@ def find_partition(
     if folder is None or settings.get("scaling") is not None:
         return partition_features(features, n_clusters, **settings)
     path = folder / f"{_key(features, n_clusters, settings)}.npz"
-    if path.is_file():
-        found = _load(path)
+    found = _load(path) if path.is_file() else None
+    if found is not None:
         if found.n_merged:
             warn_of_merging(n_clusters, len(features), found)
         return found
-    found = partition_features(features, n_clusters, **settings)
-    _save(found, path)
-    return found
+    computed = partition_features(features, n_clusters, **settings)
+    _save(computed, path)
+    # What other cells will read, to the last bit.
+    return _load(path) or computed
 
 
 def _key(features: np.ndarray, n_clusters: int, settings: dict[str, Any]) -> str:
@@ -59,7 +62,11 @@ def _save(partition: Partition, path: Path) -> None:
         )
 
 
-def _load(path: Path) -> Partition:
-    with np.load(path, allow_pickle=False) as stored:
-        clusters = Clusters(stored["centers"], stored["radii"], None, None, None)
-        return Partition(clusters, stored["assignment"], int(stored["n_merged"]))
+def _load(path: Path) -> Partition | None:
+    """The partition of a file, or None if the file is damaged."""
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+            clusters = Clusters(stored["centers"], stored["radii"], None, None, None)
+            return Partition(clusters, stored["assignment"], int(stored["n_merged"]))
+    except (ValueError, OSError, EOFError, KeyError, BadZipFile, ZlibError):
+        return None

@@ -1,6 +1,6 @@
 """What a sweep has to do: classifiers to train and cells to evaluate, in order."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -9,20 +9,24 @@ from coolhead.experiment.classifiers import (
     Training,
     archive_checksum,
     data_folder,
-    file_safe,
     load_data,
     settings_key,
     trained_path,
 )
 from coolhead.experiment.protocol import ArchiveData, Protocol, TrainedData
+from coolhead.experiment.results import file_safe
 from coolhead.experiment.splits import Split, make_splits
+from coolhead.experiment.training_record import check_training
 
 GIVEN = "given"
 
 
 @dataclass(frozen=True)
 class CellJob:
-    """One cell: a classifier's archive, a split and a seed, and where it is kept."""
+    """One cell: a classifier's archive, a split and a seed, and where it is kept.
+
+    `note` is what cannot be said for sure of the archive.
+    """
 
     protocol: Protocol
     classifier: str
@@ -30,6 +34,7 @@ class CellJob:
     seed: int
     archive: Path
     path: Path
+    note: str | None = None
 
     @property
     def key(self) -> dict[str, Any]:
@@ -88,7 +93,7 @@ def make_plan(protocol: Protocol, run: Path) -> Plan:
 
 
 def _plan_with_given_logits(protocol: Protocol, data: TrainedData, run: Path) -> Plan:
-    jobs, digests = [], {}
+    jobs, digests, records = [], {}, {}
     for seed in protocol.seeds:
         for split in make_splits(protocol.roles):
             path = trained_path(data, split.source, seed)
@@ -96,7 +101,16 @@ def _plan_with_given_logits(protocol: Protocol, data: TrainedData, run: Path) ->
                 archive = load_archive(path)
                 _require_domains(protocol, archive.domain_names, path)
                 digests[path] = archive_checksum(archive)
-            jobs.append(_job(protocol, run, GIVEN, split, seed, path, digests[path]))
+                records[path] = archive.metadata
+            note = check_training(
+                path,
+                records[path],
+                split.source,
+                protocol.division,
+                protocol.seed_of("division", seed),
+            )
+            job = _job(protocol, run, GIVEN, split, seed, path, digests[path])
+            jobs.append(replace(job, note=note))
     return Plan(run, settings_key(files=sorted(digests.values())), (), tuple(jobs))
 
 

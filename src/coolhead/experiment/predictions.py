@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from coolhead.experiment.rows import Rows
+from coolhead.experiment.rows import LabelledRows
 from coolhead.metrics.scores import brier_scores
-from coolhead.numerics.softmax import brier_rows, confidence, log_loss_rows
+from coolhead.numerics.softmax import score_rows
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Predictions:
         return np.square(self.confidence - self.correct)
 
 
-def predict(calibrator: Any, rows: Rows) -> Predictions:
+def predict(calibrator: Any, rows: LabelledRows) -> Predictions:
     """Apply a fitted calibrator; None stands for the uncalibrated classifier."""
     if calibrator is None:
         return with_temperature(rows, np.ones(len(rows.labels)))
@@ -38,19 +38,19 @@ def predict(calibrator: Any, rows: Rows) -> Predictions:
     )
 
 
-def with_temperature(rows: Rows, temperature: np.ndarray) -> Predictions:
+def with_temperature(rows: LabelledRows, temperature: np.ndarray) -> Predictions:
     """Scores of softmax(z / T); the (n, k) probabilities are never built."""
-    sure, predicted = confidence(rows.logits, temperature)
+    found = score_rows(rows.logits, rows.labels, temperature)
     return Predictions(
-        confidence=np.minimum(sure, 1).astype(np.float64),
-        correct=predicted == rows.labels,
-        log_loss=log_loss_rows(rows.logits, rows.labels, temperature),
-        brier=brier_rows(rows.logits, rows.labels, temperature),
+        confidence=np.minimum(found.confidence, 1),
+        correct=found.predicted == rows.labels,
+        log_loss=found.log_loss,
+        brier=found.brier,
         temperature=temperature,
     )
 
 
-def with_probabilities(rows: Rows, probabilities: np.ndarray) -> Predictions:
+def with_probabilities(rows: LabelledRows, probabilities: np.ndarray) -> Predictions:
     """Scores of (n, k) probabilities, of methods that change the class scores."""
     each = np.arange(len(probabilities))
     predicted = probabilities.argmax(axis=1)

@@ -4,6 +4,7 @@ Every table of the file is a frozen value; an unknown key is refused with the ke
 that was probably meant.
 """
 
+import re
 import tomllib
 from dataclasses import fields
 from importlib.resources import files
@@ -26,20 +27,20 @@ from coolhead.suggest import suggest
 Positive = Annotated[int, Field(gt=0)]
 
 
-class Table(BaseModel):
+class Section(BaseModel):
     """One table of the file: frozen, and strict about its keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class BundledData(Table):
+class BundledData(Section):
     """A data set that ships with the package (features only)."""
 
     kind: Literal["bundled"]
     dataset: Literal["sentiment", "digits"]
 
 
-class ArchiveData(Table):
+class ArchiveData(Section):
     """One archive of features of all domains; classifiers are trained on it.
 
     `train_path` names a second archive when the classifier learns from other rows
@@ -53,7 +54,7 @@ class ArchiveData(Table):
     images: Path | None = None
 
 
-class TrainedData(Table):
+class TrainedData(Section):
     """Archives with logits, one per source set, made by a classifier of the user.
 
     `pattern` holds ``{source}``, replaced by the source domains joined with ``+``,
@@ -72,7 +73,7 @@ class TrainedData(Table):
         return pattern
 
 
-class FormationsData(Table):
+class FormationsData(Section):
     """Simulated formations on ten maps, a stand-in for data never published."""
 
     kind: Literal["formations"]
@@ -87,7 +88,7 @@ Data = Annotated[
 ]
 
 
-class Roles(Table):
+class Roles(Section):
     """How many domains train, calibrate and test, and out of which."""
 
     domains: tuple[str, ...]
@@ -113,7 +114,7 @@ class Roles(Table):
         return self
 
 
-class Division(Table):
+class Division(Section):
     """Large and Small rows of each domain: one division shared by all splits."""
 
     small: float = Field(default=0.2, gt=0, lt=1)
@@ -150,7 +151,7 @@ class Classifier(BaseModel):
         return self
 
 
-class Methods(Table):
+class Methods(Section):
     """The methods that compete, by the names of `coolhead.experiment.methods`."""
 
     names: tuple[str, ...]
@@ -170,7 +171,7 @@ class Methods(Table):
         return names
 
 
-class Evaluation(Table):
+class Evaluation(Section):
     """How a split is scored: resamples, bins and paired bootstrap."""
 
     size: Positive = 1500
@@ -183,10 +184,18 @@ class Evaluation(Table):
 Varied = Literal["classifier", "division", "clusters"]
 
 
-class Protocol(Table):
-    """Everything that decides the numbers of an experiment."""
+# A name that becomes part of a file's: no separator, no leading dot.
+FILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$"
 
-    name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+
+class Protocol(Section):
+    """Everything that decides the numbers of an experiment.
+
+    `order` says along what the list of domains runs, as in "from drawn to
+    photographed"; the report then looks for a shape over them.
+    """
+
+    name: str = Field(pattern=FILE_NAME)
     title: str
     data: Data
     roles: Roles
@@ -197,6 +206,18 @@ class Protocol(Table):
     seeds: tuple[int, ...] = (0,)
     vary: tuple[Varied, ...] = ("classifier", "division", "clusters")
     paper: Literal["office_home", "domainnet"] | None = None
+    order: str | None = None
+
+    @field_validator("classifiers")
+    @classmethod
+    def _named_like_files(cls, classifiers: dict[str, Any]) -> dict[str, Any]:
+        for name in classifiers:
+            if not re.match(FILE_NAME, name):
+                raise ValueError(
+                    f"{name!r} is no name of a classifier; wanted letters, digits and "
+                    "_ . + -, a letter or digit first"
+                )
+        return classifiers
 
     @model_validator(mode="after")
     def _classifiers_fit_the_data(self) -> "Protocol":
@@ -235,8 +256,13 @@ def load_protocol(name_or_path: str | Path, **changes: object) -> Protocol:
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{place} is not valid TOML: {error}") from None
     given = {key: value for key, value in changes.items() if value is not None}
+    return check_protocol(content | given, place)
+
+
+def check_protocol(content: dict[str, Any], place: str) -> Protocol:
+    """The protocol of nested tables; mistakes are explained, with `place` in front."""
     try:
-        return Protocol.model_validate(content | given)
+        return Protocol.model_validate(content)
     except ValidationError as error:
         raise ValueError(explain_mistakes(error, Protocol, place)) from None
 

@@ -12,8 +12,15 @@ from typing import Any
 
 from coolhead.experiment.plan import Plan
 from coolhead.experiment.protocol import Protocol
+from coolhead.experiment.results import read_json
 from coolhead.files import atomic_path
 
+# What tables and report read of a record, and of the protocol in it.
+TOLD = ("command", "commit", "data_checksum", "date", "machine", "n_cells")
+ASKED = (
+    *("title", "data", "roles", "methods", "classifiers", "division"),
+    *("evaluation", "seeds", "vary", "paper"),
+)
 PACKAGES = ("coolhead", "numpy", "scipy", "scikit-learn", "polars", "joblib", "torch")
 
 
@@ -41,7 +48,12 @@ def read_run_record(run: str | Path) -> dict[str, Any]:
     path = Path(run) / "run.json"
     if not path.is_file():
         raise ValueError(f"{run} holds no run.json; is it the folder of a run?")
-    return json.loads(path.read_text(encoding="utf-8"))
+    record = read_json(path, "protocol", "versions")
+    missing = [key for key in TOLD if key not in record]
+    missing += [key for key in ASKED if key not in record["protocol"]]
+    if missing:
+        raise ValueError(f"{path} is damaged: it has no {', '.join(missing)}")
+    return record
 
 
 def describe_machine() -> str:

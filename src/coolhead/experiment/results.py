@@ -137,19 +137,38 @@ def write_cell(path: Path, key: dict[str, Any], result: CellResult) -> None:
     """Write a finished cell; the runtimes go to a file of their own, first."""
     tables = dict(result.tables)
     runtimes = {"key": key, "tables": {"runtimes": tables.pop("runtimes")}}
-    _write_json(path.with_suffix(".runtimes.json"), runtimes)
+    _write_json(runtimes_path(path), runtimes)
     _write_json(path, {"key": key, "tables": tables})
+
+
+def runtimes_path(cell: Path) -> Path:
+    """Where the runtimes of a cell lie."""
+    return cell.with_suffix(".runtimes.json")
+
+
+def read_json(path: Path, *keys: str) -> dict[str, Any]:
+    """Read a file of a run; one without the tables `keys` is called damaged."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}") from None
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} is damaged: it holds no table")
+    missing = [key for key in keys if not isinstance(content.get(key), dict)]
+    if missing:
+        raise ValueError(f"{path} is damaged: it has no {', '.join(missing)}")
+    return content
 
 
 def read_cell(path: Path) -> dict[str, Any]:
     """Read a cell file: its key and its tables."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    return read_json(path, "key", "tables")
 
 
 def assemble(run: Path, cell_paths: list[Path]) -> None:
     """Build the Parquet files of a run from cell files, in the order given."""
     cells = [read_cell(path) for path in cell_paths]
-    cells += [read_cell(path.with_suffix(".runtimes.json")) for path in cell_paths]
+    cells += [read_cell(runtimes_path(path)) for path in cell_paths]
     (run / "details").mkdir(parents=True, exist_ok=True)
     for name in TABLES:
         frame = _frame(name, cells)
@@ -163,18 +182,56 @@ def table_path(run: str | Path, name: str) -> Path:
     return folder / f"{name}.parquet"
 
 
+def file_safe(name: str) -> str:
+    """`name` with every character that a file name may not hold replaced."""
+    return "".join(c if c.isalnum() or c in "+-_." else "_" for c in name)
+
+
 def read_table(run: str | Path, name: str) -> pl.DataFrame:
     """Read one table of a run by the name the schema gives it."""
     path = table_path(run, name)
     if not path.is_file():
         raise ValueError(f"{run} holds no {path.name}; is it the folder of a run?")
-    return pl.read_parquet(path)
+    try:
+        frame = pl.read_parquet(path)
+    except pl.exceptions.PolarsError as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{path} is damaged: {reason}") from None
+    missing = [column for column in schema_of(name) if column not in frame.columns]
+    if missing:
+        raise ValueError(f"{path} is damaged: it has no column {', '.join(missing)}")
+    return frame
+
+
+def write_results_csv(run: str | Path) -> None:
+    """The tidy results as CSV, for programs that read no Parquet."""
+    frame = without_formulas(read_table(run, "results"))
+    with atomic_path(Path(run) / "results.csv") as temporary:
+        frame.write_csv(temporary)
+
+
+def without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
+    """Texts that a spreadsheet would compute (=1+1, @x) with an apostrophe in front."""
+    texts = pl.selectors.string()
+    computed = texts.str.contains(r"^[=+\-@\t\r]")
+    return frame.with_columns(
+        pl.when(computed).then(pl.lit("'") + texts).otherwise(texts).name.keep()
+    )
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """Columns and types of a table, the key columns first."""
+    return dict.fromkeys(KEY_COLUMNS, pl.String) | {"seed": pl.Int64} | TABLES[name]
+
+
+def empty_table(name: str) -> pl.DataFrame:
+    """A table of the schema without rows."""
+    return pl.DataFrame(schema=schema_of(name))
 
 
 def _frame(name: str, cells: list[dict[str, Any]]) -> pl.DataFrame:
-    schema = dict.fromkeys(KEY_COLUMNS, pl.String) | {"seed": pl.Int64} | TABLES[name]
     rows = [cell["key"] | row for cell in cells for row in cell["tables"].get(name, [])]
-    return pl.DataFrame(rows, schema=schema)
+    return pl.DataFrame(rows, schema=schema_of(name))
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:

@@ -81,7 +81,7 @@ class SplitRows:
                 rows.logits,
                 rows.labels,
                 features=rows.features,
-                sample_domain=rows.domains,
+                sample_domain=rows.sample_domain,
                 source_domain=list(split.source) if marked else None,
             )
             search = partial(find_partition, folder=self.partition_folder)

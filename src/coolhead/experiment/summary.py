@@ -1,39 +1,17 @@
-"""The measured results of the project, written by one command."""
+"""The measured results of the project: which runs, and the page made of them."""
 
 from pathlib import Path
 
-from coolhead.experiment.printing import sweep_with_progress
 from coolhead.experiment.protocol import Classifier, Protocol, load_protocol
 from coolhead.experiment.record import read_run_record
 from coolhead.experiment.results import read_table
 from coolhead.experiment.tables import all_tables, render_table
 from coolhead.experiment.tables.comparison import against_others, harm_beyond_the_oracle
 from coolhead.experiment.tables.findings import check_findings
-from coolhead.experiment.tables.scores import load_scores
+from coolhead.experiment.tables.run_scores import load_scores
 from coolhead.experiment.tables.table import Table
-from coolhead.files import atomic_path
 
 SHOWN = ("summary", "sensitivity", "estimators", "runtimes")
-
-
-def write_results(
-    pacs: Path | None,
-    out: Path,
-    *,
-    n_seeds: int = 5,
-    folder: Path = Path("runs/results"),
-    jobs: int | None = None,
-) -> int:
-    """Run the sweeps and write the page; return the number of failed cells."""
-    runs, failed = [], 0
-    for protocol in result_protocols(pacs, n_seeds):
-        outcome = sweep_with_progress(protocol, folder, jobs=jobs)
-        runs.append(outcome.run)
-        failed += outcome.n_failed
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_path(out) as temporary:
-        temporary.write_text(results_page(runs, pacs is not None), encoding="utf-8")
-    return failed
 
 
 def result_protocols(pacs: Path | None, n_seeds: int) -> list[Protocol]:
@@ -69,6 +47,9 @@ def results_page(runs: list[Path], with_pacs: bool) -> str:
         "1e-2, batches of 128, 15 epochs. One seed changes classifier, Large/Small "
         "division and k-means together. ECE has 15 equal-width bins and is the mean of "
         "1000 draws without replacement. No number here is the paper's.",
+        "TransCal, CPCS and WTS have the importance weights of TransCal's released "
+        "code (WTS's own was never released), the rows called `our weights` those of "
+        "`coolhead.shift.density_ratio`.",
     ]
     return "\n\n".join(parts + [_section(run) for run in runs]) + "\n"
 

@@ -7,11 +7,12 @@ order: the same bytes, however often it was killed and however many workers it h
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, parallel_config
 from threadpoolctl import threadpool_limits
 
 from coolhead.archive import load_archive
@@ -26,20 +27,30 @@ from coolhead.experiment.pictures import find_pictures
 from coolhead.experiment.plan import CellJob, Plan, make_plan
 from coolhead.experiment.protocol import Protocol
 from coolhead.experiment.record import write_run_record
-from coolhead.experiment.results import CellResult, assemble, read_cell, write_cell
+from coolhead.experiment.results import (
+    CellResult,
+    assemble,
+    read_cell,
+    runtimes_path,
+    write_cell,
+)
 
 SECONDS_BETWEEN_TABLES = 30.0
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a sweep did; `run` is the folder with the results."""
+    """What a sweep did; `run` is the folder with the results.
+
+    `errors` tell what failed, `notes` what could not be checked.
+    """
 
     run: Path
     n_cells: int
     n_found: int
     n_failed: int
     errors: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 def run_sweep(
@@ -47,6 +58,7 @@ def run_sweep(
     folder: str | Path = "runs",
     *,
     jobs: int | None = None,
+    scheduler: str | None = None,
     report: Callable[[str, int, int, int], None] | None = None,
 ) -> Outcome:
     """Train the classifiers, evaluate every cell, write the tables.
@@ -59,6 +71,8 @@ def run_sweep(
     jobs : int, optional
         Worker processes. None leaves the choice to joblib, so that an enclosing
         ``joblib.parallel_config`` (dask, ray) is respected.
+    scheduler : str, optional
+        Address of a Dask scheduler whose workers do the work.
     report : callable, optional
         Called as ``report(what, done, failed, total)`` after each finished piece.
     """
@@ -68,14 +82,40 @@ def run_sweep(
     tell = report or (lambda what, done, failed, total: None)
     started = time.time()
     plan = make_plan(protocol, run)
-    errors = _train(plan, jobs, tell)
-    found = [job for job in plan.jobs if _is_done(job)]
-    _run_cells(plan, found, errors, jobs, tell)
+    with _workers(scheduler):
+        errors = _train(plan, jobs, tell)
+        found = [job for job in plan.jobs if _is_done(job)]
+        _run_cells(plan, found, errors, jobs, tell)
     assemble(run, [job.path for job in plan.jobs])
     write_run_record(run, protocol, plan, seconds=time.time() - started)
-    failures = [line for job in plan.jobs for line in _failures(job)]
-    n_failed = sum(bool(_failures(job)) for job in plan.jobs)
-    return Outcome(run, len(plan.jobs), len(found), n_failed, tuple(failures))
+    failures = [_failures(job) for job in plan.jobs]
+    notes = dict.fromkeys(job.note for job in plan.jobs if job.note is not None)
+    return Outcome(
+        run,
+        n_cells=len(plan.jobs),
+        n_found=len(found),
+        n_failed=sum(map(bool, failures)),
+        errors=tuple(line for lines in failures for line in lines),
+        notes=tuple(notes),
+    )
+
+
+@contextmanager
+def _workers(scheduler: str | None) -> Iterator[None]:
+    """Those of a Dask scheduler, or processes here that never outlive this one."""
+    if scheduler is not None:
+        from distributed import Client
+
+        with Client(scheduler), parallel_config("dask"):
+            yield
+        return
+    try:
+        yield
+    except BaseException:
+        from joblib.externals.loky import get_reusable_executor
+
+        get_reusable_executor().shutdown(wait=True, kill_workers=True)
+        raise
 
 
 def _train(plan: Plan, jobs: int | None, tell: Callable) -> dict[Path, str]:
@@ -157,7 +197,7 @@ def run_cell(job: CellJob) -> CellResult:
     archive = load_archive(job.archive)
     beside = reference_path(job.archive)
     reference = load_archive(beside).features if beside.is_file() else None
-    return evaluate_cell(
+    result = evaluate_cell(
         archive,
         divide(archive, protocol.division, protocol.seed_of("division", job.seed)),
         job.split,
@@ -168,10 +208,19 @@ def run_cell(job: CellJob) -> CellResult:
         partition_folder=job.path.parent.parent / "partitions",
         pictures=find_pictures(protocol.data),
     )
+    if job.note is not None:
+        result.add("notes", note=job.note)
+    return result
 
 
 def _is_done(job: CellJob) -> bool:
-    return job.path.is_file() and not read_cell(job.path)["tables"]["failures"]
+    """Whether a whole and faultless cell lies there; any other is computed again."""
+    try:
+        cells = [read_cell(path) for path in (job.path, runtimes_path(job.path))]
+    except (FileNotFoundError, ValueError):
+        return False
+    whole = all(cell["key"] == job.key for cell in cells)
+    return whole and not cells[0]["tables"].get("failures", True)
 
 
 def _failures(job: CellJob) -> list[str]:

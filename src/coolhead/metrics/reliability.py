@@ -7,6 +7,7 @@ import numpy as np
 
 from coolhead.metrics.bins import Binning, bin_edges, bin_index
 from coolhead.metrics.vectors import correctness_and_confidence
+from coolhead.numerics.proportions import proportion_error
 
 
 @dataclass(frozen=True)
@@ -32,45 +33,25 @@ class ReliabilityCurve:
 
     @property
     def standard_error(self) -> np.ndarray:
-        """Standard error of each accuracy, (n_bins,), never zero for a filled bin.
-
-        Computed with one right and one wrong answer added, so that a bin whose
-        answers are all right does not look certain.
-        """
-        count = np.where(self.count > 0, self.count, np.nan)
-        smoothed = (self.accuracy * count + 1) / (count + 2)
-        return np.sqrt(smoothed * (1 - smoothed) / (count + 2))
+        """Standard error of each accuracy, (n_bins,), never zero for a filled bin."""
+        return proportion_error(self.accuracy, self.count)
 
     @property
     def expected_calibration_error(self) -> float:
         weighted = np.abs(np.nan_to_num(self.gap)) * self.count
         return float(weighted.sum() / self.count.sum())
 
-    def plot(self, ax: Any = None, **line: Any) -> Any:
-        """Draw the curve with standard errors and return the matplotlib Axes.
+    def plot(self, ax: Any = None, **bar: Any) -> Any:
+        """Draw it by `coolhead.figures.reliability` and return the matplotlib Axes.
 
         Parameters
         ----------
         ax : Axes to draw on; a new figure by default
-        **line : passed to `Axes.errorbar`, e.g. label="ensemble", color="C1"
+        **bar : passed to `Axes.bar`, e.g. label="ensemble"
         """
-        import matplotlib.pyplot as plt
+        from coolhead.figures import reliability
 
-        if ax is None:
-            _, ax = plt.subplots(figsize=(4, 4), layout="constrained")
-        filled = self.count > 0
-        style = {"marker": "o", "markersize": 3, "capsize": 2} | line
-        ax.plot([0, 1], [0, 1], color="0.7", linewidth=1, linestyle="--", zorder=0)
-        ax.errorbar(
-            self.confidence[filled],
-            self.accuracy[filled],
-            yerr=self.standard_error[filled],
-            **style,
-        )
-        ax.set(xlim=(0, 1), ylim=(0, 1), xlabel="confidence", ylabel="accuracy")
-        ax.set_title(f"ECE {100 * self.expected_calibration_error:.1f} %")
-        ax.set_aspect("equal")
-        return ax
+        return reliability(self, ax, **bar)
 
 
 def reliability_curve(

@@ -36,21 +36,16 @@ class RiskCoverageCurve:
         return float(self.risk[min(at, len(self.risk) - 1)])
 
     def plot(self, ax: Any = None, **line: Any) -> Any:
-        """Draw risk against coverage and return the matplotlib Axes.
+        """Draw it by `coolhead.figures.selective_prediction`; return matplotlib Axes.
 
         Parameters
         ----------
         ax : Axes to draw on; a new figure by default
         **line : passed to `Axes.plot`, e.g. label="ensemble", color="C1"
         """
-        import matplotlib.pyplot as plt
+        from coolhead.figures import selective_prediction
 
-        if ax is None:
-            _, ax = plt.subplots(figsize=(4, 3), layout="constrained")
-        ax.plot(self.coverage, self.risk, **line)
-        ax.set(xlim=(0, 1), xlabel="share of rows answered", ylabel="error rate")
-        ax.set_ylim(bottom=0)
-        return ax
+        return selective_prediction(self, ax, **line)
 
 
 def risk_coverage_curve(labels: Any, probabilities: Any) -> RiskCoverageCurve:

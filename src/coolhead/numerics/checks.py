@@ -146,15 +146,22 @@ def check_features(
     array = _real_array(features, name)
     if array.ndim != 2 or array.shape[1] == 0:
         wanted = "n" if n_rows is None else n_rows
-        raise ValueError(f"{name} has shape {array.shape}; wanted ({wanted}, d)")
+        raise ValueError(
+            f"{name} has shape {array.shape}; wanted ({wanted}, d). Found "
+            f"{array.shape[1]} feature(s) (shape={array.shape}) while a minimum of 1 "
+            "is required."
+            if array.ndim == 2
+            else f"{name} has shape {array.shape}; wanted ({wanted}, d)"
+        )
     if n_rows is not None and len(array) != n_rows:
         raise ValueError(
             f"{name} has {len(array)} rows, the logits have {n_rows}; wanted the same"
         )
     if n_features is not None and array.shape[1] != n_features:
-        raise ValueError(
-            f"{name} has {array.shape[1]} columns; wanted {n_features}, as in fit"
-        )
+        found = f"{name} has {array.shape[1]} columns"
+        if name != "features":
+            raise ValueError(f"{found}, features has {n_features}; wanted the same")
+        raise ValueError(f"{found}; wanted {n_features}, as in fit")
     check_finite(array, name)
     # float16 would overflow in distances; float32 and float64 stay as they are.
     if array.dtype not in (np.float32, np.float64):
@@ -285,7 +292,7 @@ def _real_array(values: Any, name: str) -> np.ndarray:
         try:
             array = array.astype(np.float64)
         except (TypeError, ValueError) as error:
-            raise ValueError(
+            raise type(error)(
                 f"{name} has type {array.dtype} ({error}); wanted real numbers"
             ) from error
     return array

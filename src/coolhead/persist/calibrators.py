@@ -11,8 +11,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from sklearn.utils.validation import check_is_fitted
 
 from coolhead import __version__
-from coolhead.archive.checks import check_metadata
-from coolhead.files import atomic_path
+from coolhead.files import atomic_path, check_metadata
 from coolhead.persist.container import (
     FORMAT,
     FORMAT_VERSION,

@@ -1,8 +1,8 @@
 """The report: summarise → plot → render, one HTML file that needs no network.
 
-`loading` gathers the tables of a run (`evaluation` makes the same tables from one
-calibrator and its predictions), `summarise` turns them into plain values, `plot` draws
-the figures as SVG, and `render` fills the templates.
+`load` gathers the tables of a run (`evaluated` makes the same tables from one
+calibrator and its predictions), `summarise` turns them into plain values, `plot` has
+`coolhead.figures` draw them as SVG, and `render` fills the templates.
 """
 
 from coolhead.report.render import write_evaluation_report, write_report

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from coolhead.experiment.tables.scores import Scores, column_mean, label
-from coolhead.report.answer import BEFORE
+from coolhead.experiment.tables.answer import BEFORE
+from coolhead.experiment.tables.run_scores import RunScores, column_mean, label
 
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 SHOWN_PER_SPLIT = 2
@@ -131,7 +131,7 @@ def fit_statuses(status: pl.DataFrame) -> list[dict[str, Any]]:
     return rows
 
 
-def target_shape(scores: Scores, after: str | None) -> str | None:
+def target_shape(scores: RunScores, after: str | None) -> str | None:
     """Whether the ECE is low in the middle and high at both ends of the targets."""
     if after is None or len(scores.targets) < 3:
         return None

@@ -13,16 +13,16 @@ from coolhead.experiment.curves import add_curves
 from coolhead.experiment.methods import METHODS
 from coolhead.experiment.predictions import Predictions, predict
 from coolhead.experiment.record import describe_machine, package_versions
-from coolhead.experiment.results import KEY_COLUMNS, TABLES, CellResult
-from coolhead.experiment.rows import Rows
+from coolhead.experiment.results import TABLES, CellResult, empty_table, schema_of
+from coolhead.experiment.rows import LabelledRows
+from coolhead.experiment.tables.answer import BEFORE
 from coolhead.experiment.tables.table import Cells, Table
 from coolhead.metrics import (
     debiased_calibration_error,
     expected_calibration_error_null,
     signed_calibration_gap,
 )
-from coolhead.report.answer import BEFORE
-from coolhead.report.loading import ReportData, empty_frame
+from coolhead.report.load import ReportData
 
 N_BINS = 15
 
@@ -42,7 +42,7 @@ def gather_evaluation(
                 frames[name].append(_keyed(name, rows, line, metadata))
     return ReportData(
         title=f"Calibration of {metadata.get('file', 'saved predictions')}",
-        frames={n: pl.concat(f) if f else empty_frame(n) for n, f in frames.items()},
+        frames={n: pl.concat(f) if f else empty_table(n) for n, f in frames.items()},
         tables=[_table(lines)],
         planned=(BEFORE, method),
         facts=_facts(calibrator, archive, metadata),
@@ -52,7 +52,7 @@ def gather_evaluation(
 
 
 def _unseen(lines: list[Any]) -> tuple[str, ...] | None:
-    """Domains the answer is about: those not fitted on, where there are any."""
+    """Domains the answer is about: not learned from by anybody, where there are any."""
     names = tuple(line.domain for line in lines if line.seen is False)
     return names if 0 < len(names) < len(lines) else None
 
@@ -65,7 +65,7 @@ def _method_name(calibrator: Any, metadata: dict[str, Any]) -> str:
 
 
 def _score(calibrator: Any, part: DomainArchive, line: Any, method: str) -> CellResult:
-    rows = Rows(
+    rows = LabelledRows(
         np.asarray(part.logits), np.asarray(part.labels), part.features, part.domains
     )
     found = {BEFORE: predict(None, rows), method: predict(calibrator, rows)}
@@ -101,12 +101,13 @@ def _numbers(found: Predictions) -> Iterator[tuple[str, float]]:
 def _keyed(
     name: str, rows: list[dict[str, Any]], line: Any, metadata: dict[str, Any]
 ) -> pl.DataFrame:
-    fitted_on = "+".join(metadata.get("domains") or ())
-    split = f"{line.domain} (seen)" if line.seen else line.domain
+    fitted_on = "+".join(_fitted_on(metadata))
+    # Not "calibration": it would read as if that were the domain's name.
+    role = {"source": " (source)", "calibration": " (seen)"}.get(line.role, "")
+    split = f"{line.domain}{role}"
     key = {"experiment": "evaluation", "classifier": "given", "split": split}
     key |= {"source": "", "calibration": fitted_on, "target": line.domain, "seed": 0}
-    schema = dict.fromkeys(KEY_COLUMNS, pl.String) | {"seed": pl.Int64} | TABLES[name]
-    return pl.DataFrame([key | row for row in rows], schema=schema)
+    return pl.DataFrame([key | row for row in rows], schema=schema_of(name))
 
 
 def _table(lines: Any) -> Table:
@@ -125,8 +126,7 @@ def _table(lines: Any) -> Table:
         cells.add(name, "NLL before", line.nll_before)
         cells.add(name, "NLL after", line.nll_after)
         cells.add(name, "rows", float(line.n_rows))
-        seen = {True: "yes", False: "no", None: ""}[line.seen]
-        cells.add(name, "fitted on", None, mark=seen)
+        cells.add(name, "seen as", None, mark=line.role)
     notes = (
         "ECE and accuracy in per cent, 95 % bootstrap intervals; the change is paired. "
         "Noise: the ECE a perfectly calibrated classifier shows on as many rows.",
@@ -134,11 +134,17 @@ def _table(lines: Any) -> Table:
     return Table("domains", "Scores by domain", cells.frame(), notes, "domain")
 
 
+def _fitted_on(metadata: dict[str, Any]) -> dict[str, Any]:
+    """{domain: rows} of the fit; a file of somebody else may hold anything there."""
+    found = metadata.get("domains")
+    return found if isinstance(found, dict) else {}
+
+
 def _facts(
     calibrator: Any, archive: DomainArchive, metadata: dict[str, Any]
 ) -> dict[str, str]:
     said = {key: value for key, value in metadata.items() if key != "domains"}
-    fitted = ", ".join(f"{n} ({c})" for n, c in (metadata.get("domains") or {}).items())
+    fitted = ", ".join(f"{n} ({c})" for n, c in _fitted_on(metadata).items())
     sizes = ", ".join(f"{n} ({c})" for n, c in archive.domain_sizes().items())
     return {
         "Command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),

@@ -1,102 +1,117 @@
 """The figures of the page as SVG, in the page's own colours."""
 
 import re
-import warnings
 from collections.abc import Callable
 from functools import partial
-from io import StringIO
 from typing import Any
 
 from markupsafe import Markup
-from matplotlib.figure import Figure
 
 from coolhead import figures
-from coolhead.report.answer import BEFORE
+from coolhead.experiment.tables.answer import BEFORE
+from coolhead.experiment.tables.run_scores import label
+from coolhead.figures import style
+from coolhead.figures.svg import draw_svg
 
 # Colours of figures that follow the page into dark mode.
 VARIABLES = {
-    figures.INK: "--ink",
-    figures.GREY: "--soft",
-    figures.PALE: "--line",
-    "#e3e7eb": "--grid",
-    figures.BEFORE: "--before",
-    figures.BEFORE_WORDS: "--words-before",
-    figures.AFTER: "--after",
-    "#ffffff": "--paper",
+    style.INK: "--ink",
+    style.GREY: "--soft",
+    style.PALE: "--line",
+    style.GRID: "--grid",
+    style.BEFORE: "--before",
+    style.BEFORE_WORDS: "--words-before",
+    style.AFTER: "--after",
+    style.PAPER: "--paper",
 }
 MANY = 24
 WIDTH = 4.3
 # A figure may be shown this much larger than it is drawn.
 GROWTH = 1.3
-Drawing = tuple[float, Callable[[Any], Any]]
+
+
+# Height in inches, the drawing on axes, and what it shows in words.
+Drawing = tuple[float, Callable[[Any], Any], str]
 
 
 def draw_figures(part: dict[str, Any]) -> dict[str, Markup]:
     """The figures of one classifier, those without data left out."""
-    frames, after = part["frames"], part["answer"]["method"]
+    frames, answer = part["frames"], part["answer"]
     drawings: dict[str, Drawing] = {}
-    if after is not None:
-        drawings |= _comparisons(frames["results"], after)
-        drawings |= _curves(frames, [BEFORE, after])
-    quantiles = frames["temperature"]
-    if len(quantiles):
-        height = 0.9 + 0.22 * quantiles["method"].n_unique()
-        drawings["temperatures"] = (
-            height,
-            lambda ax: figures.temperatures(quantiles, ax),
-        )
+    if answer["method"] is not None:
+        drawings |= _comparisons(frames["results"], answer)
+        drawings |= _curves(frames, [BEFORE, answer["method"]])
+    if len(frames["temperature"]):
+        drawings["temperatures"] = _temperatures(frames["temperature"])
     return {name: to_svg(name, *drawing) for name, drawing in drawings.items()}
 
 
-def _comparisons(results: Any, after: str) -> dict[str, Drawing]:
-    drawings: dict[str, Drawing] = {}
+def _comparisons(results: Any, answer: dict[str, Any]) -> dict[str, Drawing]:
+    after = answer["method"]
     # Many splits make a long figure: it then goes by target.
     if results["split"].n_unique() > MANY:
         results = results.with_columns(split="target")
-    height = 0.9 + 0.21 * results["split"].n_unique()
-    drawings["before_after"] = (
-        height,
-        lambda ax: figures.before_after(results, ax, method=after),
-    )
-    present = set(results["method"])
-    methods = [name for name in (BEFORE, after, "target-only") if name in present]
+    n_rows = results["split"].n_unique()
+    drawings: dict[str, Drawing] = {
+        "before_after": (
+            style.rows_height(n_rows),
+            partial(figures.before_after, results, method=after),
+            f"ECE in {n_rows} rows before and after {answer['label']}: on average "
+            f"{answer['before']:.1f} % before, {answer['after']:.1f} % after",
+        )
+    }
+    methods = [m for m in (BEFORE, after, "target-only") if m in set(results["method"])]
+    names = {name: label(name) for name in methods}
     if results["target"].n_unique() > 1:
         drawings["by_target"] = (
             3.0,
-            lambda ax: figures.by_target(results, ax, methods=methods),
+            partial(figures.by_target, results, methods=methods, labels=names),
+            f"Mean ECE of each target, a line for each of: {', '.join(names.values())}",
         )
     return drawings
 
 
 def _curves(frames: dict[str, Any], methods: list[str]) -> dict[str, Drawing]:
     bins, curves = frames["histogram"], frames["selective"]
+    names = {name: label(name) for name in methods}
     drawings: dict[str, Drawing] = {}
     if len(bins):
         for place, name in zip(("before", "after"), methods, strict=True):
             drawings[f"histogram_{place}"] = (
                 2.4,
-                partial(figures.confidence_histogram, bins, method=name),
+                partial(figures.confidence_histogram, bins, method=name, labels=names),
+                f"How often each confidence occurs, right and wrong: {names[name]}",
             )
     if len(curves):
         drawings["selective"] = (
             3.0,
-            lambda ax: figures.selective_prediction(curves, ax, methods=methods),
+            partial(
+                figures.selective_prediction, curves, methods=methods, labels=names
+            ),
+            "Accuracy against the share of rows answered, the surest first: "
+            + " and ".join(names.values()),
         )
     return drawings
 
 
-def to_svg(name: str, height: float, draw: Callable[[Any], Any]) -> Markup:
+def _temperatures(quantiles: Any) -> Drawing:
+    medians = {
+        name: own["value"].median()
+        for (name,), own in quantiles.group_by("method", maintain_order=True)
+        if name != BEFORE
+    }
+    said = ", ".join(f"{label(name)} {value:.2f}" for name, value in medians.items())
+    return (
+        style.rows_height(len(medians)),
+        partial(figures.temperatures, quantiles, labels={n: label(n) for n in medians}),
+        f"Temperatures of each method; medians: {said}",
+    )
+
+
+def to_svg(name: str, height: float, draw: Callable[[Any], Any], alt: str) -> Markup:
     """Draw a figure and return it as one SVG element for a page."""
-    target = StringIO()
-    with figures.figure_style():
-        # A figure of its own, apart from pyplot: no window, nothing left behind.
-        figure = Figure(figsize=(WIDTH, height), layout="constrained")
-        draw(figure.subplots())
-        with warnings.catch_warnings():
-            # The browser has the letters that the fonts at hand here lack.
-            warnings.filterwarnings("ignore", "Glyph", UserWarning)
-            figure.savefig(target, format="svg", metadata={"Date": None})
-    return Markup(_for_page(target.getvalue(), name, GROWTH * WIDTH * 96))
+    svg = draw_svg((WIDTH, height), lambda figure: draw(figure.subplots()), alt)
+    return Markup(_for_page(svg, name, GROWTH * WIDTH * 96))
 
 
 def _for_page(svg: str, name: str, width: float) -> str:

@@ -6,27 +6,35 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from coolhead.archive import DomainArchive
+from coolhead.experiment.tables import Table
+from coolhead.figures.style import CHANGES, WARMTH
 from coolhead.files import atomic_path
 from coolhead.report.evaluated import gather_evaluation
-from coolhead.report.loading import ReportData, load_run
-from coolhead.report.plot import draw_figures
+from coolhead.report.load import ReportData, load_run
+from coolhead.report.plot import VARIABLES, draw_figures
 from coolhead.report.summarise import summarise
 
 
-def write_report(run: str | Path, out: str | Path | None = None) -> Path:
+def write_report(
+    run: str | Path,
+    out: str | Path | None = None,
+    *,
+    tables: list[Table] | None = None,
+) -> Path:
     """Write the report of a run, one HTML file that needs no network.
 
     Parameters
     ----------
     run : folder of a run, as `coolhead sweep` leaves it.
     out : file to write; ``report.html`` in that folder by default.
+    tables : of that run, where they were computed before.
 
     Returns
     -------
     Path of the page.
     """
     path = Path(run) / "report.html" if out is None else Path(out)
-    return _write(render(load_run(run)), path)
+    return _write(render(load_run(run, tables)), path)
 
 
 def write_evaluation_report(
@@ -61,7 +69,8 @@ def render(data: ReportData) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("page.html").render(summary)
+    look = {"variables": VARIABLES, "changes": CHANGES, "warmth": WARMTH}
+    return environment.get_template("page.html").render(summary | look)
 
 
 def _write(page: str, path: str | Path) -> Path:

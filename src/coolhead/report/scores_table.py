@@ -4,7 +4,7 @@ from typing import Any
 
 import polars as pl
 
-from coolhead.experiment.tables.scores import Scores, label
+from coolhead.experiment.tables.run_scores import RunScores, label
 from coolhead.experiment.tables.table import Cells, Table
 
 COLUMNS = {
@@ -22,7 +22,7 @@ COLUMNS = {
 CHANGE = "change of ECE"
 
 
-def scores_table(scores: Scores, noun: str) -> Table:
+def scores_table(scores: RunScores, noun: str) -> Table:
     """Scores by split and method, averaged over the seeds."""
     cells = Cells()
     frame = scores.frame

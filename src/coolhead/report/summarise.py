@@ -5,9 +5,9 @@ from typing import Any
 
 import polars as pl
 
-from coolhead.experiment.tables.scores import Scores, label, scores_by_classifier
+from coolhead.experiment.tables.answer import BEFORE, describe_answer
+from coolhead.experiment.tables.run_scores import RunScores, label, scores_by_classifier
 from coolhead.experiment.tables.table import Table, page_layout, render_table
-from coolhead.report.answer import BEFORE, describe_answer
 from coolhead.report.diagnostics import (
     abstention,
     example_strip,
@@ -16,7 +16,7 @@ from coolhead.report.diagnostics import (
     target_shape,
 )
 from coolhead.report.heat import heat_rows
-from coolhead.report.loading import ReportData
+from coolhead.report.load import ReportData
 from coolhead.report.panels import feature_map, reliability_panel
 from coolhead.report.scores_table import scores_table
 
@@ -34,6 +34,7 @@ def summarise(data: ReportData) -> dict[str, Any]:
     return {
         "title": data.title,
         "noun": data.noun,
+        "order": data.order,
         "facts": data.facts,
         "lead": _lead(by_classifier, data),
         "classifiers": parts,
@@ -46,11 +47,15 @@ def summarise(data: ReportData) -> dict[str, Any]:
     }
 
 
-def summarise_classifier(data: ReportData, name: str, scores: Scores) -> dict[str, Any]:
+def summarise_classifier(
+    data: ReportData, name: str, scores: RunScores
+) -> dict[str, Any]:
     """The sections of one classifier."""
     own = pl.col("classifier") == name
     frames = {key: frame.filter(own) for key, frame in data.frames.items()}
     answer = _answer(data, scores)
+    # A number and its unit stay on one line.
+    answer["sentence"] = answer["sentence"].replace(" %", "\N{NO-BREAK SPACE}%")
     after = answer["method"]
     return {
         "name": name,
@@ -62,16 +67,16 @@ def summarise_classifier(data: ReportData, name: str, scores: Scores) -> dict[st
         "abstention": abstention(frames["histogram"], after),
         "examples": example_strip(frames["examples"], after),
         "statuses": fit_statuses(frames["status"]),
-        "shape": target_shape(scores, after),
+        "shape": None if data.order is None else target_shape(scores, after),
         "frames": frames,
         "has_temperatures": len(frames["temperature"]) > 0,
     }
 
 
-def _answer(data: ReportData, scores: Scores) -> dict[str, Any]:
+def _answer(data: ReportData, scores: RunScores) -> dict[str, Any]:
     if data.judged is None:
         return describe_answer(scores, data.noun)
-    unseen = Scores(scores.frame.filter(pl.col("split").is_in(data.judged)))
+    unseen = RunScores(scores.frame.filter(pl.col("split").is_in(data.judged)))
     return describe_answer(unseen, f"unseen {data.noun}")
 
 
@@ -98,7 +103,7 @@ def _with_rows(results: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
 
 
 def _splits(
-    scores: Scores, frames: dict[str, pl.DataFrame], after: str | None
+    scores: RunScores, frames: dict[str, pl.DataFrame], after: str | None
 ) -> list[dict[str, Any]]:
     """For each split the diagrams before and after, then those of all others."""
     bins = frames["reliability"].partition_by("split", "method", as_dict=True)
@@ -127,7 +132,7 @@ def _splits(
     return found
 
 
-def _panel(scores: Scores, bins: dict, split: str, method: str) -> dict[str, Any]:
+def _panel(scores: RunScores, bins: dict, split: str, method: str) -> dict[str, Any]:
     numbers = scores.of(method, split=split).select(
         pl.col("ece_mean", "ece_null").mean()
     )
@@ -165,7 +170,7 @@ def _maps(
     return found
 
 
-def _lead(by_classifier: dict[str, Scores], data: ReportData) -> str:
+def _lead(by_classifier: dict[str, RunScores], data: ReportData) -> str:
     """One line under the title: how much there is."""
     if not by_classifier:
         return "No cell finished."

@@ -1,7 +1,7 @@
 """A partition of the feature space by k-means, and where a new feature falls."""
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,8 @@ from coolhead.numerics.blocks import row_blocks
 RADIUS_QUANTILE = 0.99
 THREADS_FROM = 2**24
 REGION_ROWS = 5_000
+SMALLEST_REGION = 5
+FURTHEST = 1e150
 
 
 @dataclass(frozen=True)
@@ -46,11 +48,25 @@ class Clusters:
         for rows in row_blocks(*features.shape):
             block = self.transform(features[rows])
             block -= middle
+            # Squares of what lies further away would overflow.
+            np.clip(block, -FURTHEST, FURTHEST, out=block)
             squared = norms - 2 * block @ centers.T
             nearest[rows] = squared.argmin(axis=1)
             smallest = squared.min(axis=1) + np.vecdot(block, block)
             distance[rows] = np.sqrt(np.maximum(smallest, 0))
         return nearest, distance
+
+
+def locate(clusters: Any, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Nearest cluster and the distance to its centre over its radius, (n,) each.
+
+    A row is covered where that distance is at most one. A ball of radius zero
+    (identical members) holds its centre and nothing else.
+    """
+    nearest, distance = clusters.assign(features)
+    radii = np.asarray(clusters.radii)[nearest]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return nearest, np.where(distance > 0, distance / radii, 0.0)
 
 
 @dataclass(frozen=True)
@@ -82,6 +98,9 @@ def partition_features(
     shift, scale = _scaling_of(features, scaling)
     # Single precision is enough to find the clusters, in half the time and memory.
     scaled = _scaled(features, features.dtype, scaling, shift, scale)
+    limit = np.sqrt(np.finfo(scaled.dtype).max / max(scaled.size, 1)) / 4
+    if scaled.size and not np.abs(scaled).max() < limit:
+        np.clip(scaled, -limit, limit, out=scaled)
     model = KMeans(
         min(n_clusters, len(scaled)),
         n_init=n_init,  # pyright: ignore[reportArgumentType]
@@ -133,15 +152,21 @@ def find_regions(
     """Cover features (n, d) with a few balls: one rough k-means, of a sample.
 
     Fewer distinct rows than clusters are no mistake here: there are fewer balls then.
+    A handful of stray rows makes no ball, whose radius would be next to nothing.
     """
     if len(features) > max_rows:
         rows = np.random.default_rng(random_state).permutation(len(features))
         features = features[np.sort(rows[:max_rows])]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
-        return partition_features(
+        found = partition_features(
             features, n_clusters, n_init=1, scaling=scaling, random_state=random_state
-        ).clusters
+        )
+    kept = np.bincount(found.assignment) >= SMALLEST_REGION
+    if not kept.any():
+        return found.clusters
+    whole = found.clusters
+    return replace(whole, centers=whole.centers[kept], radii=whole.radii[kept])
 
 
 def _distinct_centers(centers: np.ndarray, labels: np.ndarray) -> np.ndarray:

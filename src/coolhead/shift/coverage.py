@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from coolhead.shift.clusters import RADIUS_QUANTILE, find_regions
+from coolhead.shift.clusters import RADIUS_QUANTILE, find_regions, locate
 from coolhead.shift.inputs import feature_rows
 
 
@@ -71,9 +71,5 @@ def coverage(
     centers = getattr(regions, "centers", None)
     width = None if centers is None else centers.shape[1]
     batch = feature_rows(batch, "batch", width, "calibration")
-    nearest, distance = regions.assign(batch)
-    radii = np.asarray(regions.radii)[nearest]
-    # A ball of radius zero (identical members) holds its centre and nothing else.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        relative = np.where(distance > 0, distance / radii, 0.0)
+    nearest, relative = locate(regions, batch)
     return Coverage(float(np.mean(relative > 1)), relative, nearest)

@@ -39,6 +39,7 @@ class TransferCalibrator(TemperatureCalibrator):
 
     takes = ("features", "reference", "target")
     needs = ("features", "target")
+    reads_target_logits = False
 
     def __init__(
         self,
@@ -83,7 +84,7 @@ class TransferCalibrator(TemperatureCalibrator):
             reference_features=reference_features,
             sample_weight=sample_weight,
             target_features=target_features,
-            target_logits=target_logits,
+            target_logits=target_logits if self.reads_target_logits else None,
         )
         return self.fit_data(data)
 

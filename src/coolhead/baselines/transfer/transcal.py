@@ -50,6 +50,8 @@ class TransCal(TransferCalibrator):
     Others as `TransferCalibrator`.
     """
 
+    reads_target_logits = True
+
     def __init__(
         self,
         *,

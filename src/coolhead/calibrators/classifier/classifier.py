@@ -156,7 +156,12 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def coverage(self, X: Any) -> Any:
         """How far rows of X lie outside the calibration data."""
         check_is_fitted(self)
-        return self.calibrator_.coverage(self._features(X))
+        return self.calibrator_.coverage(self.features_of(X))
+
+    def features_of(self, X: Any) -> np.ndarray:
+        """What a calibrator that uses features sees of X, (n, d)."""
+        check_is_fitted(self)
+        return estimator_features(self.estimator_, X, self.features)
 
     def _query(self, X: Any) -> tuple[np.ndarray, Any]:
         check_is_fitted(self)
@@ -166,7 +171,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _features(self, X: Any) -> Any:
         if not self.calibrator_.uses_features:
             return None
-        return estimator_features(self.estimator_, X, self.features)
+        return self.features_of(X)
 
     def _unseen_logits(
         self, X: Any, y: np.ndarray, domains: Any, weights: Any
@@ -222,11 +227,12 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.n_calibration_rows_ = len(rows)
         features = self._features(X)
         own = None if domains is None else domains[rows]
-        source = [] if self.source is None else list(np.atleast_1d(self.source))
-        trained_on = None
-        if source and features is not None:
-            trained_on = features[np.isin(domains, source)]
-        held_out = [name for name in source if name in set(np.unique(own))]
+        trained_on, held_out = None, []
+        if self.source is not None:
+            source = np.atleast_1d(np.asarray(self.source))
+            held_out = source[np.isin(source, np.asarray(own))].tolist()
+            if features is not None:
+                trained_on = features[np.isin(domains, source)]
         data = CalibrationData.of(
             unseen.logits[known],
             codes[rows],

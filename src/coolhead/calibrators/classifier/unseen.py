@@ -103,7 +103,8 @@ def dense_features(found: Any) -> np.ndarray:
     try:
         return check_features(found, None, name="X")
     except (ValueError, TypeError) as error:
-        raise ValueError(f"{error}; as features of the calibrator: {remedy}") from error
+        told = f"{error} These would be the features of the calibrator: {remedy}"
+        raise type(error)(told) from error
 
 
 def _step_output(estimator: Any, X: Any, name: str) -> Any:

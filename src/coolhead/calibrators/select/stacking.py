@@ -128,7 +128,8 @@ def warn_of_harm(
         before = log_loss_rows(fold.rows.logits, fold.labels, 1.0)
         gain = before - after
         mean = float(fold.share @ gain)
-        error = float(np.sqrt(np.square(fold.share) @ np.square(gain - mean)))
+        with np.errstate(over="ignore"):
+            error = float(np.linalg.norm(fold.share * (gain - mean)))
         if mean < -2 * error:
             harmed[name] = f"{fold.share @ before:.3f} → {fold.share @ after:.3f}"
     if harmed:

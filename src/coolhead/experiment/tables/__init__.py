@@ -6,10 +6,10 @@ from pathlib import Path
 import polars as pl
 
 from coolhead.experiment.record import read_run_record
-from coolhead.experiment.results import read_table
+from coolhead.experiment.results import file_safe, read_table
 from coolhead.experiment.tables import averages, by_split, counts, extras
 from coolhead.experiment.tables.beside_paper import Published
-from coolhead.experiment.tables.scores import Scores, load_scores
+from coolhead.experiment.tables.run_scores import RunScores, load_scores
 from coolhead.experiment.tables.table import FORMATS, Table, page_layout, render_table
 from coolhead.files import atomic_path
 
@@ -37,7 +37,7 @@ def all_tables(run: str | Path) -> list[Table]:
 def _tables_of(
     run: str | Path,
     name: str,
-    scores: Scores,
+    scores: RunScores,
     paper: Published | None,
     multi_source: bool,
 ) -> list[Table]:
@@ -70,14 +70,15 @@ def _named(table: Table, classifier: str) -> Table:
     )
 
 
-def write_tables(run: str | Path, folder: str | Path, form: str) -> list[Path]:
+def write_tables(tables: list[Table], folder: str | Path, form: str) -> list[Path]:
     """Write one file per table; return their paths."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for table in all_tables(run):
+    for table in tables:
         text = render_table(table, form)
-        path = folder / f"{table.name}.{FORMATS[form]}"
+        # A name that came from a file of the user stays inside the folder.
+        path = folder / f"{file_safe(table.name)}.{FORMATS[form]}"
         with atomic_path(path) as temporary:
             temporary.write_text(text + "\n", encoding="utf-8")
         paths.append(path)

@@ -6,8 +6,15 @@ import numpy as np
 import polars as pl
 
 from coolhead.experiment.tables.beside_paper import Published
-from coolhead.experiment.tables.scores import Scores, column_mean, label, proposed
-from coolhead.experiment.tables.table import Cells, Table
+from coolhead.experiment.tables.run_scores import (
+    RunScores,
+    column_mean,
+    competing,
+    label,
+    proposed,
+    seed_deviation,
+)
+from coolhead.experiment.tables.table import Cells, Table, best_cells
 from coolhead.metrics import improvement_ratio, pooled_sigma
 
 ALL = "all"
@@ -20,7 +27,7 @@ SUMMARY = {
 }
 
 
-def by_target(scores: Scores, published: Published | None = None) -> Table:
+def by_target(scores: RunScores, published: Published | None = None) -> Table:
     """Mean ECE of the resamples by target; sigma pooled over draws and splits."""
     cells = Cells()
     for method in scores.methods:
@@ -36,10 +43,12 @@ def by_target(scores: Scores, published: Published | None = None) -> Table:
     if published is not None:
         notes.append(published.NOTE)
     title = "ECE by target (%), mean ± pooled sigma"
-    return Table("by-target", title, cells.frame(), tuple(notes), "method")
+    frame = cells.frame()
+    bold = best_cells(frame, [*scores.targets, ALL], among=competing(scores.methods))
+    return Table("by-target", title, frame, tuple(notes), "method", bold=bold)
 
 
-def improvement_ratios(scores: Scores, published: Published | None = None) -> Table:
+def improvement_ratios(scores: RunScores, published: Published | None = None) -> Table:
     """How much of the way from source-only to the oracle each method goes."""
     cells = Cells()
     references = [_mean(scores, name) for name in ("source-only", "target-only")]
@@ -51,10 +60,12 @@ def improvement_ratios(scores: Scores, published: Published | None = None) -> Ta
             cells.add(label(method), "paper", theirs)
     title = "Improvement ratio (ECE source − ECE) / (ECE source − ECE oracle)"
     notes = ("Averages over all splits and seeds inside the ratio.",)
-    return Table("improvement-ratio", title, cells.frame(), notes, "method")
+    frame, among = cells.frame(), competing(scores.methods)
+    bold = best_cells(frame, ["improvement ratio"], among=among, highest=True)
+    return Table("improvement-ratio", title, frame, notes, "method", bold=bold)
 
 
-def accuracy(scores: Scores, published: Published | None = None) -> Table:
+def accuracy(scores: RunScores, published: Published | None = None) -> Table:
     """Accuracy by target; temperatures never change it."""
     cells = Cells()
     for method in scores.methods:
@@ -69,25 +80,30 @@ def accuracy(scores: Scores, published: Published | None = None) -> Table:
     return Table("accuracy", title, cells.frame(), corner="method")
 
 
-def summary(scores: Scores) -> Table:
+def summary(scores: RunScores) -> Table:
     """One line per method: the numbers to read first."""
     cells = Cells()
     references = [_mean(scores, name) for name in ("source-only", "target-only")]
     for method in scores.methods:
         found, name = scores.of(method), label(method)
         for column, metric in SUMMARY.items():
-            cells.add(name, column, column_mean(found, metric))
+            spread = seed_deviation(found, metric)
+            cells.add(name, column, column_mean(found, metric), sd=spread)
         ratio = _ratio(_mean(scores, method), references)
         cells.add(name, "IR", ratio, mark=_undefined(ratio))
         worse = _share_worse(scores.paired(method, "uncalibrated"))
         cells.add(name, "worse", worse)
+    spread = "; ± their standard deviation over seeds" if len(scores.seeds) > 1 else ""
     notes = (
-        "ECE, gain and accuracy in per cent, means over splits and seeds. Null: "
-        "the ECE that a perfectly calibrated classifier shows by chance. Gain: fall of "
-        "the Brier score. IR: share of the way from source-only to the oracle. Worse: "
-        "share of splits (%) with a higher ECE than uncalibrated.",
+        f"ECE, gain and accuracy in per cent, means over splits and seeds{spread}. "
+        "Null: the ECE that a perfectly calibrated classifier shows by chance. Gain: "
+        "fall of the Brier score. IR: share of the way from source-only to the oracle. "
+        "Worse: share of splits (%) with a higher ECE than uncalibrated.",
     )
-    return Table("summary", "Summary", cells.frame(), notes, "method")
+    frame, among = cells.frame(), competing(scores.methods)
+    bold = best_cells(frame, ["ECE", "NLL"], among=among)
+    bold |= best_cells(frame, ["gain", "IR"], among=among, highest=True)
+    return Table("summary", "Summary", frame, notes, "method", bold=bold)
 
 
 def _share_worse(paired: pl.DataFrame) -> float | None:
@@ -95,7 +111,7 @@ def _share_worse(paired: pl.DataFrame) -> float | None:
     return 100 * float(worse.mean()) if worse.size else None
 
 
-def bins(scores: Scores, n_bins: int, n_other: int) -> Table:
+def bins(scores: RunScores, n_bins: int, n_other: int) -> Table:
     """ECE with the protocol's bins and with another number, and what noise adds."""
     cells = Cells()
     columns = {
@@ -114,7 +130,7 @@ def bins(scores: Scores, n_bins: int, n_other: int) -> Table:
     return Table("estimators", title, cells.frame(), notes, "method")
 
 
-def multi_source(scores: Scores, published: Published | None = None) -> Table:
+def multi_source(scores: RunScores, published: Published | None = None) -> Table:
     """Trained and calibrated on the same domains: accuracy and ECE by target."""
     cells = Cells()
     for target in scores.targets:
@@ -130,7 +146,7 @@ def multi_source(scores: Scores, published: Published | None = None) -> Table:
     return Table("multi-source", title, cells.frame(), corner="target")
 
 
-def formations(by_classifier: dict[str, Scores]) -> Table:
+def formations(by_classifier: dict[str, RunScores]) -> Table:
     """Every classifier's ECE by method, with the paper's StarCraft2 numbers beside."""
     cells = Cells()
     for name, scores in by_classifier.items():
@@ -152,7 +168,7 @@ def _pooled(found: pl.DataFrame) -> tuple[float, float]:
     return float(means.mean()), float(pooled_sigma(means, found["ece_sd"].to_numpy()))
 
 
-def _mean(scores: Scores, method: str) -> float:
+def _mean(scores: RunScores, method: str) -> float:
     found = column_mean(scores.of(method), "ece_mean")
     return float("nan") if found is None else found
 

@@ -17,7 +17,8 @@ class Published:
 
     NOTE = (
         "Paper: the printed value. Difference: ours minus the paper's, in units of the "
-        "combined standard error sqrt(sd ours² + sd paper²)."
+        "combined standard error sqrt(sd ours² + sd paper²). TransCal and WTS beside "
+        "the paper's have the weights of TransCal's released code."
     )
 
     def __init__(self, dataset: str):

@@ -5,8 +5,8 @@ from collections.abc import Callable
 import polars as pl
 
 from coolhead.experiment.tables.beside_paper import Published
-from coolhead.experiment.tables.scores import Scores, label, proposed
-from coolhead.experiment.tables.table import Cells, Table
+from coolhead.experiment.tables.run_scores import RunScores, competing, label, proposed
+from coolhead.experiment.tables.table import Cells, Table, best_cells
 
 STARS = (
     "* the 95 % percentile intervals of the draws do not overlap that of source-only "
@@ -16,7 +16,7 @@ STARS = (
 )
 
 
-def ece_by_split(scores: Scores, published: Published | None = None) -> Table:
+def ece_by_split(scores: RunScores, published: Published | None = None) -> Table:
     """Mean, sd and 95 % percentile interval of the resampled ECE, with marks."""
     cells = Cells()
     for split in scores.splits:
@@ -34,10 +34,12 @@ def ece_by_split(scores: Scores, published: Published | None = None) -> Table:
                 published.compare(cells, split, label(method), mean, sd, printed)
     notes = [STARS] if published is None else [STARS, published.NOTE]
     title = "ECE by split (%), mean ± sd [95 % interval of the draws]"
-    return Table("by-split", title, cells.frame(), tuple(notes), "split")
+    frame, among = cells.frame(), competing(scores.methods)
+    bold = best_cells(frame, scores.splits, among=among, along="row")
+    return Table("by-split", title, frame, tuple(notes), "split", bold=bold)
 
 
-def gain_by_split(scores: Scores, published: Published | None = None) -> Table:
+def gain_by_split(scores: RunScores, published: Published | None = None) -> Table:
     """Fall of the Brier score against uncalibrated, with its interval."""
     cells = Cells()
     for split in scores.splits:
@@ -80,7 +82,7 @@ def _averages(found: pl.DataFrame, metric: str) -> list[float]:
     return found.select(columns).to_numpy().mean(axis=0).tolist()
 
 
-def _mark(scores: Scores, method: str, split: str) -> str:
+def _mark(scores: RunScores, method: str, split: str) -> str:
     if method not in proposed(scores.methods):
         return ""
     separate = _every_seed(
@@ -92,14 +94,14 @@ def _mark(scores: Scores, method: str, split: str) -> str:
     return ("*" if separate else "") + ("†" if paired else "")
 
 
-def _gain_is_clear(scores: Scores, method: str, split: str) -> bool:
+def _gain_is_clear(scores: RunScores, method: str, split: str) -> bool:
     return method in proposed(scores.methods) and _every_seed(
         scores, method, split, lambda row: row["gain_low"] > row["gain_high_base"]
     )
 
 
 def _every_seed(
-    scores: Scores, method: str, split: str, holds: Callable[[dict], bool]
+    scores: RunScores, method: str, split: str, holds: Callable[[dict], bool]
 ) -> bool:
     rows = scores.paired(method, "source-only").filter(pl.col("split") == split)
     return len(rows) > 0 and all(holds(row) for row in rows.iter_rows(named=True))

@@ -3,12 +3,12 @@
 import numpy as np
 
 from coolhead.experiment.methods import METHODS
-from coolhead.experiment.tables.evidence import ratio_difference, split_means
-from coolhead.experiment.tables.scores import Scores, label, proposed
+from coolhead.experiment.tables.ratio_difference import ratio_difference, split_means
+from coolhead.experiment.tables.run_scores import RunScores, label, proposed
 from coolhead.experiment.tables.table import Cells, Table
 
 
-def against_others(scores: Scores, method: str) -> Table | None:
+def against_others(scores: RunScores, method: str) -> Table | None:
     """Improvement ratio of one method minus that of every other, with intervals."""
     if method not in scores.methods:
         return None
@@ -42,7 +42,7 @@ def _mark(low: float, high: float) -> str:
     return " +" if low > 0 else " −" if high < 0 else ""
 
 
-def _hindsight(scores: Scores, method: str) -> tuple[str, float | None]:
+def _hindsight(scores: RunScores, method: str) -> tuple[str, float | None]:
     """The difference to the best fixed method that needs no target data."""
     rivals = [
         name
@@ -55,7 +55,7 @@ def _hindsight(scores: Scores, method: str) -> tuple[str, float | None]:
     return column, None if found is None else found.estimate
 
 
-def harm_beyond_the_oracle(scores: Scores) -> Table | None:
+def harm_beyond_the_oracle(scores: RunScores) -> Table | None:
     """Cells (split and seed) more than a point worse than uncalibrated."""
     if "target-only" not in scores.methods or "uncalibrated" not in scores.methods:
         return None
@@ -78,6 +78,6 @@ def harm_beyond_the_oracle(scores: Scores) -> Table | None:
     return Table("harm-oracle", title, cells.frame(), corner="method", whole=whole)
 
 
-def _harm(scores: Scores, method: str) -> np.ndarray:
+def _harm(scores: RunScores, method: str) -> np.ndarray:
     pairs = scores.paired(method, "uncalibrated")
     return (pairs["ece_mean"] - pairs["ece_mean_base"]).to_numpy()

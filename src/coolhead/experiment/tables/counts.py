@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 
-from coolhead.experiment.tables.scores import Scores, label, proposed
+from coolhead.experiment.tables.run_scores import RunScores, label, proposed
 from coolhead.experiment.tables.table import Cells, Table
 from coolhead.metrics import sigma_counts
 
@@ -13,7 +13,7 @@ RIVALS = ("uncalibrated", "source-only", "transcal", "wts")
 POST_HOC = "post-hoc best"
 
 
-def reductions_in_sigma(scores: Scores) -> Table:
+def reductions_in_sigma(scores: RunScores) -> Table:
     """Number of splits by (ECE of the rival − ECE) / sd of the method's draws."""
     cells = Cells()
     rivals = [name for name in RIVALS if name in scores.methods]
@@ -47,7 +47,7 @@ def _add_counts(cells: Cells, row: str, pairs: pl.DataFrame) -> None:
         cells.add(row, name, float(count))
 
 
-def _best_of_each_split(scores: Scores, rival: str) -> pl.DataFrame | None:
+def _best_of_each_split(scores: RunScores, rival: str) -> pl.DataFrame | None:
     present = [name for name in PAPER_METHODS if name in scores.methods]
     if not present:
         return None
@@ -56,7 +56,7 @@ def _best_of_each_split(scores: Scores, rival: str) -> pl.DataFrame | None:
     return pairs.sort("ece_mean").unique(keys, keep="first", maintain_order=True)
 
 
-def harm(scores: Scores) -> Table:
+def harm(scores: RunScores) -> Table:
     """Where a method leaves the target worse than no calibration, and by how much."""
     cells = Cells()
     n_cells = scores.of("uncalibrated").height
@@ -80,7 +80,7 @@ def harm(scores: Scores) -> Table:
     return Table("harm", title, cells.frame(), corner="method", whole=whole)
 
 
-def harm_by_split(scores: Scores) -> Table:
+def harm_by_split(scores: RunScores) -> Table:
     """Change of the ECE against uncalibrated in every split; + is harm."""
     cells = Cells()
     for split in scores.splits:

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from coolhead.experiment.tables.scores import column_mean, label
+from coolhead.experiment.tables.run_scores import column_mean, label
 from coolhead.experiment.tables.table import Cells, Table
 
 DIAGNOSTICS = {

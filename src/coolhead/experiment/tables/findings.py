@@ -5,14 +5,14 @@ from collections.abc import Iterator
 import numpy as np
 import polars as pl
 
-from coolhead.experiment.tables.evidence import split_means
-from coolhead.experiment.tables.scores import Scores, label
+from coolhead.experiment.tables.ratio_difference import split_means
+from coolhead.experiment.tables.run_scores import RunScores, label
 
 PAPER_METHODS = ("set-level", "nearest-cluster", "regression", "ensemble")
 MINOR = 1.0
 
 
-def check_findings(scores: Scores, sensitivity: pl.DataFrame) -> Iterator[str]:
+def check_findings(scores: RunScores, sensitivity: pl.DataFrame) -> Iterator[str]:
     """One sentence per finding, with the numbers it rests on."""
     present = [name for name in PAPER_METHODS if name in scores.methods]
     if not {"source-only", "uncalibrated"} <= set(scores.methods) or not present:

@@ -4,11 +4,14 @@ A table is kept long: one row per cell with value, spread, interval and mark. CS
 that frame itself; Markdown and LaTeX lay the cells out as on a page.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
+
+from coolhead.experiment.results import file_safe, without_formulas
 
 FORMATS = {"markdown": "md", "latex": "tex", "csv": "csv"}
 SCHEMA = {
@@ -26,7 +29,8 @@ SCHEMA = {
 class Table:
     """Cells of one table; rows and columns stand in order of first appearance.
 
-    `whole` names the columns that hold counts.
+    `whole` names the columns that hold counts, `bold` the cells (row, column) that
+    are the best of their kind.
     """
 
     name: str
@@ -36,6 +40,7 @@ class Table:
     corner: str = ""
     digits: int = 2
     whole: tuple[str, ...] = ()
+    bold: frozenset[tuple[str, str]] = frozenset()
 
 
 @dataclass
@@ -64,13 +69,34 @@ class Cells:
         return pl.DataFrame(self.rows, schema=SCHEMA)
 
 
+def best_cells(
+    cells: pl.DataFrame,
+    columns: Iterable[str],
+    *,
+    among: Iterable[str],
+    along: str = "column",
+    highest: bool = False,
+) -> frozenset[tuple[str, str]]:
+    """The best cell of every column (or, along="row", of every row).
+
+    `columns` compete, or are competed in; `among` are the names of the rows (or, along
+    rows, of the columns) that take part: methods, not oracles.
+    """
+    other = "column" if along == "row" else "row"
+    taking = pl.col(along).is_in(list(columns)) & pl.col(other).is_in(list(among))
+    own = cells.filter(taking, pl.col("value").is_not_null())
+    edge = pl.col("value").max() if highest else pl.col("value").min()
+    found = own.filter(pl.col("value") == edge.over(along))
+    return frozenset(found.select("row", "column").iter_rows())
+
+
 def render_table(table: Table, form: str) -> str:
     """The text of a table in one of `FORMATS`."""
     if form not in FORMATS:
         wanted = ", ".join(FORMATS)
         raise ValueError(f"format is {form!r}; wanted one of {wanted}")
     if form == "csv":
-        return table.cells.write_csv(float_precision=6).rstrip("\n")
+        return without_formulas(table.cells).write_csv(float_precision=6).rstrip("\n")
     header, body = page_layout(table)
     return (
         _latex(table, header, body)
@@ -121,33 +147,63 @@ def _markdown(table: Table, header: list[str], body: list[list[str]]) -> str:
 
 
 _LATEX = str.maketrans(
-    {"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}"}
-    | {
+    {
+        "\\": r"\textbackslash{}",
+        "&": r"\&",
+        "%": r"\%",
+        "_": r"\_",
+        "#": r"\#",
+        "$": r"\$",
+        "{": r"\{",
+        "}": r"\}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
         "±": r"$\pm$",
+        "<": "$<$",
         ">": r"$\rightarrow$",
         "−": "$-$",
         "*": "$^*$",
         "†": r"$^\dagger$",
+        "σ": r"$\sigma$",
+        "²": "$^2$",
+        "₂": "$_2$",
     }
 )
 
 
-def _latex(table: Table, header: list[str], body: list[list[str]]) -> str:
-    def line(cells: list[str]) -> str:
-        return " & ".join(cell.translate(_LATEX) for cell in cells) + r" \\"
+def _escaped(text: str) -> str:
+    """Text for LaTeX: "a > b" is a way from a to b, "> 1" a comparison."""
+    return re.sub(r"\$\\rightarrow\$(?= ?\d)", "$>$", text.translate(_LATEX))
 
-    caption = " ".join([table.title + ".", *table.notes]).translate(_LATEX)
-    columns = "l" + "r" * (len(header) - 1)
+
+def _latex(table: Table, header: list[str], body: list[list[str]]) -> str:
+    """A table for the package booktabs; `bold` cells are the best of their kind."""
+
+    def line(cells: list[str]) -> str:
+        return " & ".join(cells) + r" \\"
+
+    def cell(row: str, column: str, text: str) -> str:
+        escaped = _escaped(text)
+        return rf"\textbf{{{escaped}}}" if (row, column) in table.bold else escaped
+
     lines = [
-        r"\begin{table}",
-        rf"\caption{{{caption}}}",
-        rf"\begin{{tabular}}{{{columns}}}",
-        r"\hline",
-        line(header),
-        r"\hline",
-        *map(line, body),
-        r"\hline",
-        r"\end{tabular}",
-        r"\end{table}",
+        line([cell(row[0], name, text) for name, text in zip(header, row, strict=True)])
+        for row in body
     ]
-    return "\n".join(lines)
+    caption = _escaped(" ".join([table.title + ".", *table.notes]))
+    return "\n".join(
+        [
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{caption}}}",
+            rf"\label{{tab:{file_safe(table.name)}}}",
+            rf"\begin{{tabular}}{{l{'r' * (len(header) - 1)}}}",
+            r"\toprule",
+            line([_escaped(name) for name in header]),
+            r"\midrule",
+            *lines,
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+        ]
+    )

@@ -13,12 +13,12 @@ from coolhead.archive import DomainArchive, load_archive
 from coolhead.datasets.folders import list_images
 from coolhead.datasets.images import ImageTable, Problem, refuse_problems
 from coolhead.files import check_output
+from coolhead.progress import progress_bar
 from coolhead.torch.calibrated.reading import feature_reader, frozen
 from coolhead.torch.images.backbones import Backbone, load_backbone, weights_checksum
 from coolhead.torch.images.batches import ImageBatch, plan_batches, read_batches
 from coolhead.torch.images.shards import ShardFolder
 from coolhead.torch.images.transform import ImageTransform
-from coolhead.torch.progress import progress_bar
 
 SHARD_ROWS = 512
 
@@ -77,7 +77,7 @@ def extract(
     paths = [images.root / path for path in images.paths]
     with (
         ShardFolder(f"{out}.parts", plan) as shards,
-        progress_bar(len(images), progress) as advance,
+        progress_bar("images", len(images), shown=progress) as advance,
     ):
         missing = [batch for batch in batches if not shards.path(batch.shard).exists()]
         advance(len(images) - sum(batch.size for batch in missing))

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from coolhead.archive import DomainArchive
-from coolhead.datasets.divide import split_large_small
+from coolhead.datasets.divide import division_record, split_large_small
 from coolhead.datasets.folders import list_images
 from coolhead.files import atomic_path
 from coolhead.torch.images.backbones import load_backbone
@@ -65,7 +65,8 @@ def finetune_and_extract(
     )
     record = {"kind": "finetune", "source": source, "random_state": random_state}
     record |= {**asdict(chosen), "small": small, "curve": curve}
-    archive = archive.replace(metadata={**archive.metadata, "head": record})
+    told = {"head": record} | division_record(small, random_state)
+    archive = archive.replace(metadata={**archive.metadata, **told})
     archive.save(out)
     checkpoint.unlink()
     return archive

@@ -11,11 +11,11 @@ import torch
 
 from coolhead.datasets.images import ImageTable
 from coolhead.files import atomic_path
+from coolhead.progress import progress_bar
 from coolhead.torch.calibrated.reading import find_layer, frozen
 from coolhead.torch.images.augment import read_augmented
 from coolhead.torch.images.backbones import Backbone, weights_checksum
 from coolhead.torch.images.batches import plan_batches, read_batches
-from coolhead.torch.progress import progress_bar
 from coolhead.torch.seeds import forked_random
 
 
@@ -86,7 +86,7 @@ def finetune(
     run = _Run(backbone, settings, device, workers, random_state)
     run.resume(Path(checkpoint), _identity(large, backbone, settings, random_state))
     n_left = (settings.epochs - len(run.curve)) * len(large)
-    with progress_bar(n_left, progress, "training") as advance:
+    with progress_bar("training", n_left, shown=progress) as advance:
         while len(run.curve) < settings.epochs:
             run.epoch(large, watched, advance)
             run.keep(Path(checkpoint))

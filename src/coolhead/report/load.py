@@ -7,9 +7,8 @@ from typing import Any
 import polars as pl
 
 from coolhead.experiment.record import read_run_record
-from coolhead.experiment.results import KEY_COLUMNS, TABLES, read_table, table_path
-from coolhead.experiment.tables import all_tables
-from coolhead.experiment.tables.table import Table
+from coolhead.experiment.results import TABLES, empty_table, read_table, table_path
+from coolhead.experiment.tables import Table, all_tables
 
 
 @dataclass(frozen=True)
@@ -26,6 +25,7 @@ class ReportData:
     noun : what a row of the results is called: "split" or "domain".
     judged : the rows the answer rests on, where not on all: domains that the
         calibrator has not seen.
+    order : along what the list of domains runs, if along something.
     """
 
     title: str
@@ -35,32 +35,30 @@ class ReportData:
     facts: dict[str, str]
     noun: str = "split"
     judged: tuple[str, ...] | None = None
+    order: str | None = None
 
 
-def load_run(run: str | Path) -> ReportData:
-    """Read the folder of a run."""
+def load_run(run: str | Path, tables: list[Table] | None = None) -> ReportData:
+    """Read the folder of a run; its tables are made unless they are given."""
     record = read_run_record(run)
     frames = {name: _read_or_empty(run, name) for name in TABLES}
+    if tables is None:
+        tables = [] if frames["results"].is_empty() else all_tables(run)
     protocol = record["protocol"]
     return ReportData(
         title=protocol["title"],
         frames=frames,
-        tables=[] if frames["results"].is_empty() else all_tables(run),
+        tables=tables,
         planned=tuple(protocol["methods"]["names"]),
         facts=_facts(record),
+        order=protocol.get("order"),
     )
-
-
-def empty_frame(name: str) -> pl.DataFrame:
-    """A table of the schema without rows."""
-    keys = dict.fromkeys(KEY_COLUMNS, pl.String) | {"seed": pl.Int64}
-    return pl.DataFrame(schema=keys | TABLES[name])
 
 
 def _read_or_empty(run: str | Path, name: str) -> pl.DataFrame:
     """A table; one that older runs do not have yet is empty."""
     if name != "results" and not table_path(run, name).is_file():
-        return empty_frame(name)
+        return empty_table(name)
     return read_table(run, name)
 
 

@@ -13,7 +13,7 @@ BASELINES = ("uncalibrated", "source-only", "target-only", "target-ece-oracle")
 
 
 @dataclass(frozen=True)
-class Scores:
+class RunScores:
     """One row per split, seed and method; one column per metric; errors in per cent."""
 
     frame: pl.DataFrame
@@ -61,6 +61,14 @@ def column_mean(frame: pl.DataFrame, column: str) -> float | None:
     return float(values.mean()) if values.size else None
 
 
+def seed_deviation(frame: pl.DataFrame, column: str) -> float | None:
+    """Standard deviation over the seeds of the mean of a column; None of one seed."""
+    if column not in frame.columns:
+        return None
+    means = frame.group_by("seed").agg(pl.col(column).mean())[column].drop_nulls()
+    return float(means.to_numpy().std(ddof=1)) if len(means) > 1 else None
+
+
 def label(method: str) -> str:
     """The name of a method as it stands in tables."""
     return METHODS[method].label if method in METHODS else method
@@ -71,10 +79,16 @@ def proposed(methods: Sequence[str]) -> list[str]:
     return [name for name in methods if name not in BASELINES]
 
 
+def competing(methods: Sequence[str]) -> list[str]:
+    """Labels of the methods that somebody could use: all but the oracles."""
+    known = {name for name in methods if name in METHODS and METHODS[name].is_oracle}
+    return [label(name) for name in methods if name not in known]
+
+
 PER_CENT = ("ece", "gain", "accuracy", "brier", "top_brier", "confidence", "signed_gap")
 
 
-def load_scores(run: str | Path) -> dict[str, Scores]:
+def load_scores(run: str | Path) -> dict[str, RunScores]:
     """Scores of a run by classifier."""
     results = read_table(run, "results")
     if results.is_empty():
@@ -82,7 +96,7 @@ def load_scores(run: str | Path) -> dict[str, Scores]:
     return scores_by_classifier(results)
 
 
-def scores_by_classifier(results: pl.DataFrame) -> dict[str, Scores]:
+def scores_by_classifier(results: pl.DataFrame) -> dict[str, RunScores]:
     """The same from the table of results; empty if that is."""
     wide = results.pivot(
         on="metric", index=[*KEY_COLUMNS, "method"], values="value"
@@ -93,7 +107,9 @@ def scores_by_classifier(results: pl.DataFrame) -> dict[str, Scores]:
         # A target without rows has no scores to average.
         wide = wide.filter(pl.col("n_evaluated") > 0)
     names = dict.fromkeys(wide["classifier"])
-    return {name: Scores(wide.filter(pl.col("classifier") == name)) for name in names}
+    return {
+        name: RunScores(wide.filter(pl.col("classifier") == name)) for name in names
+    }
 
 
 def _metrics(results: pl.DataFrame) -> list[str]:

@@ -1,20 +1,42 @@
-"""The answer first: which calibrator to use, how much it helps, where it hurts."""
+"""The answer: which calibrator to use, how much it helps, where it hurts.
 
+Terminal and report both ask here, so that they never recommend different methods.
+"""
+
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from coolhead.experiment.methods import METHODS
-from coolhead.experiment.tables.scores import Scores, column_mean, label
+from coolhead.experiment.tables.ratio_difference import split_means
+from coolhead.experiment.tables.run_scores import (
+    RunScores,
+    column_mean,
+    label,
+    load_scores,
+)
 
 BEFORE = "uncalibrated"
+SOURCE_ONLY = "source-only"
 DRAWS = 4000
 # Below this number of splits resampling them says nothing.
 FEW = 4
 
 
-def choose_method(scores: Scores) -> str | None:
+def answers(run: str | Path) -> list[str]:
+    """The answer of every classifier of a run, in words."""
+    by_classifier = load_scores(run)
+    sentences = {n: describe_answer(s, "split") for n, s in by_classifier.items()}
+    several = len(by_classifier) > 1
+    return [
+        f"Classifier {name}: {found['sentence']}" if several else found["sentence"]
+        for name, found in sentences.items()
+    ]
+
+
+def choose_method(scores: RunScores) -> str | None:
     """The method with the lowest mean ECE of those that see nothing of the target.
 
     Only methods that ran on every split of the uncalibrated classifier compete.
@@ -23,9 +45,9 @@ def choose_method(scores: Scores) -> str | None:
     return min(means, key=lambda name: means[name].mean()) if means else None
 
 
-def candidate_means(scores: Scores) -> dict[str, np.ndarray]:
+def candidate_means(scores: RunScores) -> dict[str, np.ndarray]:
     """ECE in per cent of every split by method, methods with gaps left out."""
-    found = {name: _split_means(scores, name) for name in scores.methods}
+    found = {name: split_means(scores, name) for name in scores.methods}
     before = found.pop(BEFORE, None)
     if before is None:
         return {}
@@ -36,7 +58,7 @@ def candidate_means(scores: Scores) -> dict[str, np.ndarray]:
     }
 
 
-def describe_answer(scores: Scores, noun: str) -> dict[str, Any]:
+def describe_answer(scores: RunScores, noun: str) -> dict[str, Any]:
     """The sentence of the page and the numbers it rests on; only `sentence` if none."""
     method = choose_method(scores)
     if method is None:
@@ -50,6 +72,7 @@ def describe_answer(scores: Scores, noun: str) -> dict[str, Any]:
     found = {
         "method": method,
         "label": label(method),
+        "recommended": bool(change.mean() < 0),
         "before": float(by_split["ece_mean_base"].to_numpy().mean()),
         "after": float(by_split["ece_mean"].to_numpy().mean()),
         "change": float(change.mean()),
@@ -66,8 +89,7 @@ def describe_answer(scores: Scores, noun: str) -> dict[str, Any]:
         "elsewhere": _chosen_elsewhere(scores),
         "oracle": column_mean(scores.of("target-only"), "ece_mean"),
     }
-    # A number and its unit stay on one line.
-    return found | {"sentence": _sentence(found).replace(" %", "\u00a0%")}
+    return found | {"sentence": _sentence(found)}
 
 
 def _sentence(found: dict[str, Any]) -> str:
@@ -77,7 +99,7 @@ def _sentence(found: dict[str, Any]) -> str:
         f"{found['change']:+.1f} points, 95 % interval {found['low']:+.1f} to "
         f"{found['high']:+.1f})".replace("-", "−")
     )
-    if found["change"] >= 0:
+    if not found["recommended"]:
         return (
             "Leave the classifier uncalibrated: no method without target data lowers "
             f"its calibration error. The best, {found['label']}, takes it {numbers} "
@@ -86,22 +108,27 @@ def _sentence(found: dict[str, Any]) -> str:
     harm = f"makes it worse in {found['n_worse'] or 'none'} of them"
     if found["n"] == 1:
         harm = "does not make it worse"
+    why = ""
+    if found["method"] == SOURCE_ONLY and found["n_candidates"] > 1:
+        why = ", rows of other domains do not help here"
+    doubt = "; the interval includes no gain" if not found["high"] < 0 else ""
     return (
-        f"Use {found['label']}: over {plural} it takes the mean calibration error "
-        f"{numbers} and {harm}."
+        f"Use {found['label']}{why}: over {plural} it takes the mean calibration error "
+        f"{numbers} and {harm}{doubt}."
     )
 
 
 def _how(method: str) -> str | None:
     """Class and rows of a method, so that a reader can repeat the fit."""
     known = METHODS.get(method)
-    if known is None or known.place is None:
+    if known is None or known.maker is None:
         return None
-    name = known.place.split(":")[1]
-    return f"{name}, fitted on labelled rows of: {', '.join(known.rows)}"
+    return (
+        f"{known.maker.__name__}, fitted on labelled rows of: {', '.join(known.rows)}"
+    )
 
 
-def _nothing_to_say(scores: Scores, noun: str) -> str:
+def _nothing_to_say(scores: RunScores, noun: str) -> str:
     if BEFORE not in scores.methods:
         return "The uncalibrated classifier is not among the results: no comparison."
     return f"No method without target data ran on every {noun}: no recommendation."
@@ -126,7 +153,7 @@ def _count_clear(pairs: pl.DataFrame) -> int:
     return int((lows["ece_vs_uncalibrated_low"].to_numpy() > 0).sum())
 
 
-def _chosen_elsewhere(scores: Scores) -> float | None:
+def _chosen_elsewhere(scores: RunScores) -> float | None:
     """Mean ECE if each target's method is chosen on the other targets alone."""
     means = candidate_means(scores)
     targets = dict(scores.frame.select("split", "target").iter_rows())
@@ -139,13 +166,6 @@ def _chosen_elsewhere(scores: Scores) -> float | None:
         best = np.nanmean(table[:, own != target], axis=1).argmin()
         reached.append(table[best, own == target])
     return float(np.nanmean(np.concatenate(reached)))
-
-
-def _split_means(scores: Scores, method: str) -> np.ndarray:
-    means = scores.of(method).group_by("split").agg(pl.col("ece_mean").mean())
-    by_split = dict(means.iter_rows())
-    found = [by_split.get(split) for split in scores.splits]
-    return np.array([np.nan if value is None else value for value in found], float)
 
 
 def _sees_target(method: str) -> bool:

@@ -7,20 +7,21 @@ all their seeds, keeps what belongs together together.
 import numpy as np
 import polars as pl
 
-from coolhead.experiment.tables.scores import Scores
+from coolhead.experiment.tables.run_scores import RunScores
 from coolhead.metrics import Interval
 
 DRAWS = 4000
 
 
-def split_means(scores: Scores, method: str) -> np.ndarray:
+def split_means(scores: RunScores, method: str) -> np.ndarray:
     """ECE of each split, averaged over the seeds, (n_splits,); NaN where missing."""
     means = scores.of(method).group_by("split").agg(pl.col("ece_mean").mean())
     by_split = dict(means.iter_rows())
-    return np.array([by_split.get(split, np.nan) for split in scores.splits])
+    # A null becomes NaN like a split that is not there.
+    return np.array([by_split.get(split) for split in scores.splits], float)
 
 
-def ratio_difference(scores: Scores, method: str, rival: str) -> Interval | None:
+def ratio_difference(scores: RunScores, method: str, rival: str) -> Interval | None:
     """Improvement ratio of `method` minus that of `rival`, percentile interval.
 
     None where the ratio is undefined: source-only not worse than the oracle.

@@ -1,0 +1,150 @@
+"""The map of the feature space: calibration clusters, their T, and the target."""
+
+from dataclasses import dataclass
+from math import log
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from coolhead.figures.style import INK, PAPER, WARMTH, canvas
+from coolhead.figures.tables import read_frame
+
+ROLES = ("calibration", "target", "centre")
+# Room of one label, as shares of the width and height of the map.
+LABEL_WIDTH, LABEL_HEIGHT = 0.086, 0.064
+
+
+@dataclass(frozen=True)
+class Plane:
+    """The map in a square of side one, from left to right and from bottom to top.
+
+    Attributes
+    ----------
+    known, colours : (n, 2) calibration rows and (n,) the colours of their temperatures
+    target : (m, 2) points
+    centres : (x, y, text) of the temperatures, none over another
+    low, high : the lowest and the highest temperature
+    """
+
+    known: np.ndarray
+    colours: np.ndarray
+    target: np.ndarray
+    centres: list[tuple[float, float, str]]
+    low: float
+    high: float
+
+
+def feature_map(points: Any, ax: Any = None, *, split: str | None = None) -> Any:
+    """Calibration points coloured by their cluster's temperature, target over them.
+
+    Parameters
+    ----------
+    points : the table ``map``
+    split : the split to draw, where the table holds several; of several seeds and
+        classifiers the first is drawn
+    """
+    from matplotlib.patheffects import withStroke
+
+    plane = feature_plane(_one_map(read_frame(points, "map"), split))
+    halo = [withStroke(linewidth=2.5, foreground=PAPER)]
+    look = {"ha": "center", "va": "center", "weight": "bold", "path_effects": halo}
+    with canvas(ax, (4.6, 3.6)) as ax:
+        ax.scatter(*plane.known.T, color=plane.colours, s=5, alpha=0.7)
+        ax.scatter(*plane.target.T, s=9, marker="+", color=INK, lw=0.5, alpha=0.7)
+        for x, y, text in plane.centres:
+            ax.text(x, y, text, **look)
+        if plane.low < plane.high:
+            _add_scale(ax, plane.low, plane.high)
+        ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xticks=[], yticks=[])
+        ax.set_title("● calibration, + target")
+    return ax
+
+
+def feature_plane(points: pl.DataFrame) -> Plane:
+    """Where everything lies on the map of one split.
+
+    The frame holds the middle 99 per cent; a point farther out stands on its edge.
+    """
+    places = points.select("x", "y").to_numpy()
+    low, high = np.quantile(places, [0.005, 0.995], axis=0)
+    scaled = np.clip((places - low) / np.maximum(high - low, 1e-12), 0, 1)
+    role, warm = points["role"].to_numpy(), points["temperature"].to_numpy()
+    known, new, centre = (role == name for name in ROLES)
+    limits = float(warm.min()), float(warm.max())
+    return Plane(
+        scaled[known],
+        temperature_colours(warm[known], *limits),
+        scaled[new],
+        _apart(scaled[centre], [temperature_text(t) for t in warm[centre]]),
+        *limits,
+    )
+
+
+def temperature_colours(values: Any, lowest: float, highest: float) -> np.ndarray:
+    """Colours of temperatures between the lowest and the highest of a figure.
+
+    Equal factors are equal steps: one very hot cluster leaves the others their colours.
+    """
+    if lowest == highest:
+        return np.full(len(values), WARMTH[len(WARMTH) // 2])
+    shares = np.log(np.asarray(values) / lowest) / log(highest / lowest)
+    steps = (shares * len(WARMTH)).astype(int)
+    return np.array(WARMTH)[np.minimum(steps, len(WARMTH) - 1)]
+
+
+def temperature_text(temperature: float) -> str:
+    """A temperature in as few digits as matter."""
+    return f"{temperature:.1f}" if temperature < 10 else f"{temperature:.0f}"
+
+
+def _one_map(frame: pl.DataFrame, split: str | None) -> pl.DataFrame:
+    """The rows of one split, of the first seed and classifier where there are several.
+
+    Each map has a plane of its own: drawn over each other they would mean nothing.
+    """
+    if "split" not in frame.columns:
+        return frame
+    names = list(dict.fromkeys(frame["split"]))
+    if split is None and len(names) == 1:
+        split = names[0]
+    if split not in names:
+        raise ValueError(f"split is {split!r}; the table holds {', '.join(names)}")
+    own = frame.filter(pl.col("split") == split)
+    for name in ("classifier", "seed"):
+        if name in own.columns:
+            own = own.filter(pl.col(name) == own[name][0])
+    return own
+
+
+def _apart(places: np.ndarray, texts: list[str]) -> list[tuple[float, float, str]]:
+    """Labels from the top down, each moved up or down to the nearest free place."""
+    placed: list[tuple[float, float, str]] = []
+
+    def free(x: float, y: float) -> bool:
+        return 0 <= y <= 1 and all(
+            abs(x - other[0]) >= LABEL_WIDTH or abs(y - other[1]) >= LABEL_HEIGHT
+            for other in placed
+        )
+
+    for number in np.argsort(-places[:, 1], kind="stable"):
+        x, y = map(float, places[number])
+        # A hair more than the height, so that rounding leaves no two in one place.
+        steps = 1.01 * LABEL_HEIGHT / 2 * np.arange(2 * len(texts) + 2)
+        tries = (y + sign * step for step in steps for sign in (-1, 1))
+        y = next((height for height in tries if free(x, height)), y)
+        placed.append((x, y, texts[number]))
+    return placed
+
+
+def _add_scale(ax: Any, low: float, high: float) -> None:
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import ListedColormap, LogNorm
+
+    ax.figure.colorbar(
+        ScalarMappable(LogNorm(low, high), ListedColormap(WARMTH)),
+        ax=ax,
+        label="temperature of the cluster",
+        ticks=np.geomspace(low, high, len(WARMTH) + 1),
+        format=lambda value, _: temperature_text(value),
+    ).minorticks_off()

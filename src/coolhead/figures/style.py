@@ -1,0 +1,85 @@
+"""The look of every figure: colours the colour-blind can tell apart, plain text."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from importlib.resources import as_file, files
+from typing import Any
+
+INK, GREY, PALE, GRID, PAPER = "#1f2933", "#5b6670", "#aeb6bf", "#e3e7eb", "#ffffff"
+BEFORE, AFTER = "#d9731a", "#2b6cb0"
+# Orange dark enough to read as text.
+BEFORE_WORDS = "#a8540b"
+# Lines in the order of the methods asked for: colour, dashes, marker, colour of words.
+LINES = (
+    (BEFORE, "--", "o", BEFORE_WORDS),
+    (AFTER, "-", "o", AFTER),
+    (GREY, ":", "s", GREY),
+    ("#009e73", "-.", "^", "#007052"),
+    ("#b3558e", (0, (6, 1)), "D", "#8f3a6e"),
+    (INK, (0, (1, 1)), "v", INK),
+)
+# Dark violet to warm yellow, monotone in lightness: grey print keeps the order.
+WARMTH = ("#41108f", "#7a1fa2", "#b0308c", "#d9576b", "#f0854b", "#f5b13d")
+# Steps of a change: better in blue, worse in orange; ground and ink of each.
+CHANGES = {
+    "z": ("#eceff2", INK),
+    "b1": ("#d9e8f6", INK),
+    "b2": ("#b5d2ec", INK),
+    "b3": ("#84b4de", INK),
+    "b4": ("#2f6fb0", PAPER),
+    "b5": ("#1f5793", PAPER),
+    "w1": ("#fbe6d3", INK),
+    "w2": ("#f7cda6", INK),
+    "w3": ("#f0ac6c", INK),
+    "w4": ("#d97a26", INK),
+    "w5": ("#a4510b", PAPER),
+}
+BASELINE = "uncalibrated"
+LONGEST = 40
+
+
+def figure_style() -> Any:
+    """A context in which new figures look like those of the report."""
+    import matplotlib
+
+    with as_file(files("coolhead.figures") / "style.mplstyle") as path:
+        settings = matplotlib.rc_params_from_file(path, use_default_template=False)
+    return matplotlib.rc_context(settings)
+
+
+@contextmanager
+def canvas(ax: Any, size: tuple[float, float] = (4.6, 3.0)) -> Iterator[Any]:
+    """The axes given, in the look their owner chose, or new ones in that of the report.
+
+    What is written on them inside the context is never read as mathematics: names of
+    domains and methods may hold dollar signs.
+    """
+    with nullcontext() if ax is not None else figure_style():
+        if ax is None:
+            # The one use of pyplot: a notebook shows its figures, and no others.
+            import matplotlib.pyplot as plt
+
+            ax = plt.subplots(figsize=size, layout="constrained")[1]
+        known = _texts(ax)
+        yield ax
+        for text, words in _texts(ax).items():
+            if known.get(text) != words:
+                text.set_parse_math(False)
+                text.set_usetex(False)
+
+
+def rows_height(n_rows: int) -> float:
+    """Height in inches of a figure with one line of text for each row."""
+    return 0.9 + 0.22 * n_rows
+
+
+def shorten(name: str) -> str:
+    """A name that leaves room for the figure: both ends of a very long one."""
+    half = LONGEST // 2
+    return name if len(name) <= LONGEST else f"{name[:half]}…{name[-half:]}"
+
+
+def _texts(ax: Any) -> dict[Any, str]:
+    from matplotlib.text import Text
+
+    return {text: text.get_text() for text in ax.findobj(Text)}

@@ -1,0 +1,219 @@
+"""One contract for every calibrator: the same answers on every path.
+
+The list is generated from the package. torch and ONNX Runtime are compared in
+tests/torch_module/test_agreement.py, over the same list and the same problems.
+"""
+
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from coolhead.capabilities import capabilities
+from problems import calibrators, fitted, problems, variants
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+import coolhead as ch
+from coolhead.calibrators.data import KINDS
+
+EVERY = calibrators() | variants()
+PROBLEMS = problems()
+PLAIN = calibrators()
+
+
+@pytest.fixture(scope="session")
+def fits():
+    """Fitted calibrators, each made once."""
+    made = {}
+
+    def get(name, problem="ordinary"):
+        if (name, problem) not in made:
+            made[name, problem] = fitted(EVERY[name], PROBLEMS[problem])
+        return made[name, problem]
+
+    return get
+
+
+def query(problem):
+    rows = PROBLEMS[problem]
+    return rows["logits"], rows["features"]
+
+
+each = pytest.mark.parametrize("name", EVERY)
+everywhere = pytest.mark.parametrize("problem", PROBLEMS)
+
+
+@each
+def test_it_says_what_it_takes(name):
+    calibrator = EVERY[name]
+    assert set(calibrator.takes) <= set(KINDS)
+    assert isinstance(calibrator.uses_features, bool)
+    if calibrator.uses_features:
+        assert "features" in calibrator.takes
+
+
+@each
+@everywhere
+def test_every_answer_is_finite_and_agrees(fits, name, problem):
+    calibrator = fits(name, problem)
+    logits, features = query(problem)
+    probabilities = calibrator.predict_proba(logits, features)
+    confidence, predicted = calibrator.confidence(logits, features)
+    details = calibrator.details(logits, features)
+    assert np.isfinite(probabilities).all()
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1, atol=1e-5)
+    np.testing.assert_allclose(confidence, probabilities.max(axis=1), atol=1e-6)
+    rows = np.arange(len(predicted))
+    np.testing.assert_allclose(
+        probabilities[rows, predicted], probabilities.max(axis=1), atol=1e-6
+    )
+    np.testing.assert_allclose(details.probabilities, probabilities, atol=1e-6)
+    if hasattr(calibrator, "temperature"):
+        temperature = calibrator.temperature(logits, features)
+        assert (temperature > 0).all() and np.isfinite(temperature).all()
+        np.testing.assert_array_equal(details.temperature, temperature)
+    else:
+        assert details.temperature is None
+    assert np.size(calibrator.status_) and np.all(np.asarray(calibrator.status_) != "")
+
+
+@each
+@everywhere
+def test_dask_gives_the_same(fits, name, problem):
+    da = pytest.importorskip("dask.array")
+    calibrator = fits(name, problem)
+    logits, features = query(problem)
+    blocks = [da.from_array(rows, chunks=(100, -1)) for rows in (logits, features)]
+    found = ch.dask.predict_proba(calibrator, *blocks).compute()
+    wanted = calibrator.predict_proba(logits, features)
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+    if hasattr(calibrator, "temperature"):
+        found = ch.dask.temperature(calibrator, *blocks).compute()
+        wanted = calibrator.temperature(logits, features)
+        np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+@each
+def test_dask_fits_it_or_refuses_by_name(name):
+    da = pytest.importorskip("dask.array")
+    rows = PROBLEMS["ordinary"]
+    calibrator = clone(EVERY[name])
+    names = ("logits", "labels", "features", "domains")
+    blocks = {key: da.from_array(rows[key]).rechunk({0: 100}) for key in names}
+    given = blocks["logits"], blocks["labels"]
+    arguments = {"features": blocks["features"], "sample_domain": blocks["domains"]}
+    if "target" in calibrator.takes:
+        with pytest.raises(ValueError, match="target_features is missing"):
+            ch.dask.fit(calibrator, *given, **arguments)
+        return
+    found = ch.dask.fit(calibrator, *given, **arguments)
+    alone = clone(EVERY[name]).fit(
+        rows["logits"],
+        rows["labels"],
+        features=rows["features"],
+        sample_domain=rows["domains"],
+    )
+    np.testing.assert_allclose(
+        found.predict_proba(rows["logits"], rows["features"]),
+        alone.predict_proba(rows["logits"], rows["features"]),
+        atol=1e-5,
+    )
+
+
+@each
+def test_coverage_is_told_or_refused_by_name(fits, name):
+    calibrator = fits(name)
+    logits, features = query("ordinary")
+    details = calibrator.details(logits, features)
+    if not calibrator.uses_features:
+        assert details.covered is None
+        with pytest.raises(ValueError, match=type(calibrator).__name__):
+            calibrator.coverage(features)
+        return
+    inside, outside = calibrator.coverage(features), calibrator.coverage(100 * features)
+    assert inside.share_outside < 0.1 and outside.share_outside > 0.9
+    assert np.array_equal(~inside.outside, details.covered)
+
+
+@each
+def test_the_drift_monitor_watches_it(fits, name):
+    calibrator = fits(name)
+    rows = PROBLEMS["ordinary"]
+    monitor = ch.DriftMonitor.for_calibrator(
+        calibrator, rows["features"], rows["domains"]
+    )
+    assert str(monitor.check()).startswith("cannot tell")
+    far = 100 * rows["features"]
+    monitor.update(calibrator.details(rows["logits"], far), features=far)
+    assert monitor.check().alarm
+
+
+@each
+def test_saved_pickled_and_cloned(fits, name, tmp_path):
+    calibrator = fits(name)
+    logits, features = query("ordinary")
+    wanted = calibrator.predict_proba(logits, features)
+    again = pickle.loads(pickle.dumps(calibrator))
+    np.testing.assert_array_equal(again.predict_proba(logits, features), wanted)
+    ch.save_calibrator(calibrator, tmp_path / "cal.skops")
+    loaded = ch.load_calibrator(tmp_path / "cal.skops")
+    np.testing.assert_array_equal(loaded.predict_proba(logits, features), wanted)
+    if calibrator.uses_features:
+        found = loaded.details(logits, features).covered
+        assert np.array_equal(found, calibrator.details(logits, features).covered)
+    with pytest.raises(NotFittedError):
+        clone(calibrator).predict_proba(logits, features)
+
+
+@each
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_frames_are_arrays(fits, name, frame):
+    calibrator = fits(name)
+    logits, features = query("ordinary")
+    found = calibrator.predict_proba(frame(logits), frame(features))
+    wanted = calibrator.predict_proba(logits, features)
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
+@each
+def test_no_rows_give_no_rows(fits, name):
+    calibrator = fits(name)
+    logits, features = query("ordinary")
+    assert calibrator.predict_proba(logits[:0], features[:0]).shape == (0, 6)
+    assert calibrator.confidence(logits[:0], features[:0])[0].shape == (0,)
+
+
+@each
+def test_the_command_line_applies_and_inspects_it(fits, run, name, tmp_path):
+    calibrator = fits(name)
+    logits, features = query("ordinary")
+    ch.save_calibrator(calibrator, tmp_path / "cal.skops")
+    np.savez(tmp_path / "new.npz", logits=logits, features=features)
+    saved, new, out = (tmp_path / name for name in ("cal.skops", "new.npz", "p.npy"))
+    code, printed, complaint = run("apply", saved, new, "--out", out, "--json")
+    assert code == 0, complaint
+    np.testing.assert_allclose(
+        np.load(tmp_path / "p.npy"),
+        calibrator.predict_proba(logits, features),
+        atol=1e-6,
+    )
+    told = json.loads(printed)
+    assert told["alarm"] is None and told["drift"].startswith("cannot tell")
+    code, printed, complaint = run("inspect", saved, "--json")
+    assert code == 0, complaint
+    found = json.loads(printed)["calibrator"]
+    assert found["class"] == type(calibrator).__name__
+    assert found["status"]
+
+
+def test_the_table_of_who_can_do_what_is_true():
+    told = {row.name: row for row in capabilities()}
+    assert set(told) == set(PLAIN)
+    for name, calibrator in PLAIN.items():
+        row = told[name]
+        assert row.takes == tuple(calibrator.takes)
+        assert row.temperature == hasattr(calibrator, "temperature")
+        assert row.features == calibrator.uses_features
