@@ -1,5 +1,6 @@
 """Files appear whole or not at all, and never in the place of something else."""
 
+import json
 import os
 import re
 import socket
@@ -9,6 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from secrets import token_hex
+from typing import Any
 from zlib import crc32
 
 try:
@@ -93,6 +95,19 @@ def _is_part_of(path: Path, given: Path) -> bool:
     if given.is_dir():
         return path.is_relative_to(given.resolve())
     return given.exists() and path.samefile(given)
+
+
+def check_metadata(metadata: Any) -> dict[str, Any]:
+    """A copy that is what a JSON file would give back."""
+    if metadata is None:
+        return {}
+    try:
+        copy = json.loads(json.dumps(metadata, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"metadata is not plain JSON: {error}") from error
+    if not isinstance(copy, dict):
+        raise ValueError(f"metadata is a {type(metadata).__name__}; wanted a dict")
+    return copy
 
 
 @contextmanager

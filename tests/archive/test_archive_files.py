@@ -78,7 +78,12 @@ def test_an_archive_can_be_saved_over_its_own_file(archive, tmp_path):
 
 def test_strings_survive(tmp_path):
     @settings(
-        max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture]
+        max_examples=50,
+        deadline=None,
+        suppress_health_check=[
+            HealthCheck.function_scoped_fixture,
+            HealthCheck.too_slow,
+        ],
     )
     @given(
         st.lists(

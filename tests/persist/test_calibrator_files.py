@@ -193,7 +193,7 @@ def test_every_cut_of_a_file_is_refused_in_one_line(tmp_path):
 
 def test_a_bomb_is_not_unpacked(tmp_path, monkeypatch):
     save_calibrator(TemperatureScaling().fit(LOGITS, LABELS), tmp_path / "c.skops")
-    monkeypatch.setattr("coolhead.persist.MAX_BYTES", 1000)
+    monkeypatch.setattr("coolhead.persist.container.MAX_BYTES", 1000)
     with pytest.raises(ValueError, match="unpacks to"):
         load_calibrator(tmp_path / "c.skops")
 

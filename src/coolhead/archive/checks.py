@@ -1,6 +1,5 @@
 """What an archive may hold: every error names the column, the row and the wish."""
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -148,19 +147,6 @@ def check_names(names: Any, argument: str) -> tuple[str, ...]:
     if times > 1:
         raise ValueError(f"{argument} holds {doubled!r} twice; wanted each name once")
     return listed
-
-
-def check_metadata(metadata: Any) -> dict[str, Any]:
-    """A copy that is what a JSON file would give back."""
-    if metadata is None:
-        return {}
-    try:
-        copy = json.loads(json.dumps(metadata, allow_nan=False))
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"metadata is not plain JSON: {error}") from error
-    if not isinstance(copy, dict):
-        raise ValueError(f"metadata is a {type(metadata).__name__}; wanted a dict")
-    return copy
 
 
 def decode_bytes(array: np.ndarray) -> np.ndarray:

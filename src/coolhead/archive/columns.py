@@ -6,6 +6,7 @@ import numpy as np
 
 from coolhead.archive import checks
 from coolhead.archive.strings import PackedStrings
+from coolhead.files import check_metadata
 from coolhead.numerics.checks import as_logits
 
 
@@ -36,7 +37,7 @@ def check_columns(
         "domain_codes": codes,
         "domain_names": names,
         "class_names": class_names,
-        "metadata": checks.check_metadata(metadata),
+        "metadata": check_metadata(metadata),
         "_groups": _check_tags(groups, n_rows, "groups"),
         "_ids": _check_tags(ids, n_rows, "ids"),
     }

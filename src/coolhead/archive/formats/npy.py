@@ -40,7 +40,7 @@ def open_folder(path: Path) -> PredictionFile:
     return open_arrays(path, sources, **names)
 
 
-def take_names(sources: dict[str, ArraySource]) -> dict[str, np.ndarray]:
+def take_names(sources: dict[str, ArraySource]) -> dict[str, Any]:
     """The short lists of names, read and taken out."""
     return {
         name: read_short(sources.pop(name), name)

@@ -1,0 +1,87 @@
+"""A fitted calibrator written and read."""
+
+import io
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
+
+from sklearn.utils.validation import check_is_fitted
+
+from coolhead import __version__
+from coolhead.files import atomic_path, check_metadata
+from coolhead.persist.container import (
+    FORMAT,
+    FORMAT_VERSION,
+    HEADER,
+    damaged,
+    read_bytes,
+    read_header,
+)
+from coolhead.persist.trial import try_out
+from coolhead.persist.types import own_types, refuse_foreign_types
+
+
+def save_calibrator(
+    calibrator: Any,
+    path: str | os.PathLike,
+    *,
+    metadata: dict[str, Any] | None = None,
+) -> None:
+    """Write a fitted calibrator; the file appears whole or not at all.
+
+    metadata : JSON values, e.g. what the calibrator was fitted on.
+    """
+    from skops.io import dumps
+
+    check_is_fitted(calibrator)
+    header = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "coolhead_version": __version__,
+        "class": type(calibrator).__name__,
+        "metadata": check_metadata(metadata),
+    }
+    content = dumps(calibrator, compression=ZIP_DEFLATED)
+    refuse_foreign_types(content, (), f"this {type(calibrator).__name__}")
+    buffer = io.BytesIO(content)
+    with ZipFile(buffer, "a", compression=ZIP_DEFLATED) as archive:
+        archive.writestr(HEADER, json.dumps(header, indent=1, ensure_ascii=False))
+    with atomic_path(path) as temporary:
+        try:
+            temporary.write_bytes(buffer.getvalue())
+        except OSError as error:
+            reason = f"cannot write {os.fspath(path)}: {error.strerror}"
+            raise OSError(reason) from error
+
+
+def load_calibrator(path: str | os.PathLike, *, trusted: Sequence[str] = ()) -> Any:
+    """Read a calibrator; nothing in the file is executed.
+
+    Types other than coolhead's own calibrators and what skops itself holds for safe
+    (NumPy, SciPy and scikit-learn) are refused by name before anything is built.
+
+    trusted : full names of further types to allow, such as those of your own members
+        of an ensemble.
+    """
+    path = Path(path)
+    content = read_bytes(path)
+    read_header(path)
+    from skops.io import loads
+
+    own = refuse_foreign_types(content, trusted, str(path))
+    try:
+        calibrator = loads(content, trusted=own)
+        found = f"{type(calibrator).__module__}.{type(calibrator).__qualname__}"
+        known = found in trusted or found in own_types()
+        wanted = known and hasattr(calibrator, "predict_proba")
+        if wanted:
+            try_out(calibrator)
+    except Exception as error:
+        # A damaged or forged file can fail anywhere, with any error.
+        raise ValueError(damaged(path, error)) from error
+    if not wanted:
+        raise ValueError(f"{path} holds a {found}; wanted a fitted calibrator")
+    return calibrator
