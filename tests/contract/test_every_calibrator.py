@@ -1,7 +1,7 @@
 """One contract for every calibrator: the same answers on every path.
 
 The list is generated from the package. torch and ONNX Runtime are compared in
-tests/torch_module/test_agreement.py, over the same list and the same problems.
+tests/torch_module/test_torch_agreement.py, over the same list and the same problems.
 """
 
 import json
@@ -12,11 +12,11 @@ import pandas as pd
 import polars as pl
 import pytest
 from coolhead.capabilities import capabilities
-from problems import calibrators, fitted, problems, variants
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import coolhead as ch
+from contract.problems import calibrators, fitted, problems, variants
 from coolhead.calibrators.data import KINDS
 
 EVERY = calibrators() | variants()

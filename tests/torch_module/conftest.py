@@ -13,7 +13,7 @@ from coolhead.calibrators.ensemble import TemperatureEnsemble
 from coolhead.torch import CalibratedSoftmax, export_onnx
 
 PROBLEMS = problems()
-# The only one that torch refuses, see test_every_calibrator.
+# The only one that torch refuses, see test_torch_agreement.
 CALIBRATORS = {**calibrators(), **variants()}
 EXPORTED = [name for name in CALIBRATORS if name != "OutsideCalibrator"]
 

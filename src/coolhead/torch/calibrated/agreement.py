@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coolhead.calibrators.details import find_clusters
-
 TOLERANCE = 1e-5
 ROUNDING = 2.0**-22
 N_MOVES = 16
@@ -158,7 +156,7 @@ def typical_rows(calibrator: Any, n_rows: int = 64) -> tuple[np.ndarray, ...]:
     if n_features is None:
         return (logits.astype(np.float32),)
     features = 3 * rng.normal(size=(n_rows, n_features))
-    clusters = find_clusters(calibrator)
+    clusters = getattr(calibrator, "clusters_", None)
     if clusters is not None:
         # About as many within the radius of a cluster as outside.
         nearest = np.arange(n_rows) % len(clusters.centers)
