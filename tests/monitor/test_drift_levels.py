@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom, fisher_exact
 
-from coolhead.baselines import Identity
-from coolhead.calibrators import TemperatureScaling
+from coolhead.calibrators import Identity, TemperatureScaling
 from coolhead.calibrators.base import PredictionDetails
 from coolhead.monitor import DriftMonitor, Expected
 from coolhead.monitor.evidence import combined_tail, join_bins, judge, tail

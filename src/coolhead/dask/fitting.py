@@ -66,12 +66,17 @@ def fit(
     )
     if calibrator.uses_features and "features" not in table:
         raise ValueError("features is missing: this method uses features")
-    if _fit_table.dispatch(type(calibrator)) is not _fit_table.dispatch(object):
+    if fits_all_rows(type(calibrator)):
         return _fit_table(calibrator, table, sample_rows)
     return fit_with(
         calibrator,
         _sampled_data(table, sample_rows, source_domain, reference_features),
     )
+
+
+def fits_all_rows(kind: type) -> bool:
+    """Whether calibrators of this class are fitted block by block, on all rows."""
+    return _fit_table.dispatch(kind) is not _fit_table.dispatch(object)
 
 
 def _sampled_data(

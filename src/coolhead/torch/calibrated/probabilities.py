@@ -32,6 +32,18 @@ def probabilities_module(calibrator: Any) -> nn.Module:
     return Cooled(temperature_module(calibrator))
 
 
+def exports(kind: type) -> bool:
+    """Whether calibrators of this class have a module."""
+    if kind in (OutsideCalibrator, CalibratedClassifier):
+        return False
+    known = probabilities_module.dispatch(kind) is not probabilities_module.dispatch(
+        object
+    )
+    return known or temperature_module.dispatch(
+        kind
+    ) is not temperature_module.dispatch(object)
+
+
 def with_masks(calibrator: Any) -> nn.Module:
     """`probabilities_module`, for which masked classes are -inf, as in NumPy."""
     module = probabilities_module(calibrator)

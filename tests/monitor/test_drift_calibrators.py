@@ -1,9 +1,6 @@
 """The monitor works for every calibrator of the package that uses features."""
 
 import json
-from functools import partial
-from importlib import import_module
-from inspect import signature
 
 import numpy as np
 import pytest
@@ -13,6 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import coolhead as ch
+from contract.problems import calibrators, fitted
 from coolhead.monitor import DriftMonitor
 
 RNG = np.random.default_rng(0)
@@ -24,29 +22,15 @@ LABELS = (LOGITS / 1.5 + RNG.gumbel(size=LOGITS.shape)).argmax(axis=1)
 GIVEN = {"features": FEATURES, "sample_domain": DOMAINS}
 
 
-def every_calibrator():
-    for room in ("calibrators", "baselines"):
-        module = import_module(f"coolhead.{room}")
-        for name in module.__all__:
-            yield name, getattr(module, name)
-
-
-def fit_plain(name, kind):
-    """The calibrator fitted with what its `fit` names."""
-    if name == "OutsideCalibrator":
-        kind = partial(kind, ch.TemperatureScaling(), inputs="logits")
-    extra = {"target_features": FEATURES, "target_logits": LOGITS}
-    named = signature(kind().fit).parameters
-    extra = {key: value for key, value in extra.items() if key in named}
-    return kind().fit(LOGITS, LABELS, **GIVEN, **extra)
-
-
-NO_CALIBRATORS = {"TemperatureCalibrator", "CalibratedClassifier", "LeaveOneDomainOut"}
-FITTED = {
-    name: fit_plain(name, kind)
-    for name, kind in every_calibrator()
-    if name not in NO_CALIBRATORS
+PROBLEM = {
+    "logits": LOGITS,
+    "labels": LABELS,
+    "features": FEATURES,
+    "domains": DOMAINS,
+    "source": None,
+    "reference": None,
 }
+FITTED = {name: fitted(kind, PROBLEM) for name, kind in calibrators().items()}
 DETAILED = {name: found for name, found in FITTED.items() if hasattr(found, "details")}
 WITH_FEATURES = [name for name, found in DETAILED.items() if found.uses_features]
 

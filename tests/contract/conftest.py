@@ -1,0 +1,1 @@
+from command_line import run  # noqa: F401
