@@ -35,7 +35,7 @@ METHODS = {
     "regression": RegressedTemperature(9, n_init=1),
     "ensemble": TemperatureEnsemble(n_clusters=9),
     "multi-domain (MD-TS)": MultiDomainTemperature(),
-    "shift-aware": ShiftAwareTemperature(ridge=8.0),
+    "shift-aware": ShiftAwareTemperature(penalty=8.0),
     "automatic": AutoCalibrator(),
     "parametric (PTS)": ParameterizedTemperature(max_iter=20),
     "density-aware (DAC)": DensityAwareTemperature(max_reference=2000),

@@ -40,7 +40,7 @@ def test_clusters_a_rounding_error_apart_all_keep_members():
     "settings, message",
     [
         ({"n_clusters": True}, "n_clusters is True"),
-        ({"shrinkage": np.nan}, "shrinkage is nan"),
+        ({"penalty": np.nan}, "penalty is nan"),
         ({"min_cluster_size": -1}, "min_cluster_size is -1"),
     ],
 )

@@ -256,13 +256,13 @@ class TestFallbacks:
 
     def test_shrinkage_pulls_to_the_set_level(self, domains):
         free = fitted(ch.NearestClusterTemperature(3), domains)
-        pulled = fitted(ch.NearestClusterTemperature(3, shrinkage=100.0), domains)
-        fixed = fitted(ch.NearestClusterTemperature(3, shrinkage=1e9), domains)
+        penalised = fitted(ch.NearestClusterTemperature(3, penalty=100.0), domains)
+        fixed = fitted(ch.NearestClusterTemperature(3, penalty=1e9), domains)
 
         def spread(c):
             return np.abs(np.log(c.cluster_temperatures_ / c.temperature_))
 
-        assert (spread(pulled) < spread(free)).all()
+        assert (spread(penalised) < spread(free)).all()
         np.testing.assert_allclose(
             fixed.cluster_temperatures_, fixed.temperature_, rtol=1e-5
         )
@@ -273,7 +273,7 @@ class TestFallbacks:
 
         logits, labels, features, _ = domains
         tau = 30.0
-        cal = fitted(ch.NearestClusterTemperature(3, shrinkage=tau), domains)
+        cal = fitted(ch.NearestClusterTemperature(3, penalty=tau), domains)
         assigned, _ = cal.clusters_.assign(features)
         mine = assigned == 0
         z, y = logits[mine], labels[mine]
@@ -281,8 +281,8 @@ class TestFallbacks:
         def objective(u):
             z_scaled = np.exp(u) * z
             nll = logsumexp(z_scaled, axis=1) - z_scaled[np.arange(len(z)), y]
-            pull = tau / len(z) * (u + np.log(cal.temperature_)) ** 2 / 2
-            return nll.mean() + pull
+            penalty = tau / len(z) * (u + np.log(cal.temperature_)) ** 2 / 2
+            return nll.mean() + penalty
 
         best = minimize_scalar(
             objective, bounds=(-5, 5), method="bounded", options={"xatol": 1e-10}
@@ -293,11 +293,14 @@ class TestFallbacks:
 class TestRegressionGuard:
     @pytest.mark.parametrize("clip", ["floor", "range"])
     @pytest.mark.parametrize("target", ["temperature", "log"])
-    @pytest.mark.parametrize("ridge", [0.0, 1.0, "auto"])
-    def test_far_features_stay_positive(self, domains, clip, target, ridge):
+    @pytest.mark.parametrize("line_penalty", [0.0, 1.0, "auto"])
+    def test_far_features_stay_positive(self, domains, clip, target, line_penalty):
         logits, _, features, _ = domains
         cal = fitted(
-            ch.RegressedTemperature(3, clip=clip, target=target, ridge=ridge), domains
+            ch.RegressedTemperature(
+                3, clip=clip, target=target, line_penalty=line_penalty
+            ),
+            domains,
         )
         far = cal.temperature(logits, -30 * features)
         assert (far > 0).all()
@@ -307,7 +310,7 @@ class TestRegressionGuard:
         assert 0 <= cal.clipped_share_ <= 1
 
     def test_options_are_checked(self, domains):
-        for wrong in ({"clip": "no"}, {"target": "x"}, {"ridge": -1.0}):
+        for wrong in ({"clip": "no"}, {"target": "x"}, {"line_penalty": -1.0}):
             with pytest.raises(ValueError, match="wanted"):
                 fitted(ch.RegressedTemperature(3, **wrong), domains)
 

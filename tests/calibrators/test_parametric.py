@@ -87,7 +87,7 @@ def test_multidomain_finds_the_domains_temperatures():
 
 def test_multidomain_is_ridge_regression_on_rows():
     logits, labels, features, domains = shifted_domains(n=200)
-    method = MultiDomainTemperature(ridge=0.01).fit(
+    method = MultiDomainTemperature(penalty=0.01).fit(
         logits, labels, features=features, sample_domain=domains
     )
     heights = method.domain_temperatures_[np.repeat([0, 1, 2], 200)]

@@ -69,7 +69,7 @@ def test_picks_set_level_where_all_domains_agree():
 def test_harmful_candidates_get_no_say(combine):
     logits, labels, domains = same_everywhere(scale=1.0)
     chosen = SelectByDomain(
-        [WrongTemperature(), WrongTemperature(20.0)], combine=combine, caution=0.1
+        [WrongTemperature(), WrongTemperature(20.0)], combine=combine, penalty=0.1
     ).fit(logits, labels, sample_domain=domains)
     assert chosen.names_[chosen.weights_.argmax()] == "uncalibrated"
     assert chosen.temperature(logits)[0] == pytest.approx(1.0, rel=0.5)

@@ -9,7 +9,7 @@ from sklearn.neighbors import NearestNeighbors
 from coolhead.calibrators.shift_aware import descriptors as d
 from coolhead.calibrators.shift_aware.calibrator import ShiftAwareTemperature
 from coolhead.calibrators.shift_aware.loglinear import (
-    Problem,
+    LogLinearProblem,
     fit_log_linear,
     standardise,
 )
@@ -80,12 +80,12 @@ def test_logit_descriptors_by_hand():
 def test_newton_finds_the_minimum_that_scipy_finds():
     logits, labels, features, _, away = drifting_world([0.0, 1.0], n=150)
     rows = summarise_rows(logits, labels, scores=False)
-    share = np.full(len(labels), 1 / len(labels))
-    design = standardise(np.column_stack([away, features[:, :3]]), share).design(
+    row_weights = np.full(len(labels), 1 / len(labels))
+    design = standardise(np.column_stack([away, features[:, :3]]), row_weights).design(
         np.column_stack([away, features[:, :3]])
     )
     penalty, prior = np.full(5, 0.02), np.zeros(5)
-    problem = Problem(rows, design, share, penalty, prior, (-9.0, 9.0))
+    problem = LogLinearProblem(rows, design, row_weights, penalty, prior, (-9.0, 9.0))
 
     def objective(weights):
         loss = log_loss_rows(logits, labels, np.exp(design @ weights)).mean()
@@ -126,16 +126,16 @@ def test_far_away_temperatures_stay_in_the_supported_range():
 
 def test_scarce_data_stays_at_the_set_level():
     logits, labels, features, domains, _ = drifting_world([0.0, 1.0], n=6)
-    calibrator = ShiftAwareTemperature(ridge=32.0).fit(
+    calibrator = ShiftAwareTemperature(penalty=32.0).fit(
         logits, labels, features=features, sample_domain=domains
     )
     apart = np.log(calibrator.temperature(logits, features) / calibrator.temperature_)
     assert np.abs(apart).max() < 0.5
-    stiff = ShiftAwareTemperature(ridge=1e9).fit(
+    penalised = ShiftAwareTemperature(penalty=1e9).fit(
         logits, labels, features=features, sample_domain=domains
     )
     np.testing.assert_allclose(
-        stiff.temperature(logits, features), stiff.temperature_, rtol=1e-4
+        penalised.temperature(logits, features), penalised.temperature_, rtol=1e-4
     )
 
 
@@ -195,8 +195,8 @@ def test_own_descriptor_counts_and_wrong_ones_are_named():
         fitted(descriptors=["distance"])
     with pytest.raises(ValueError, match="shape"):
         fitted(descriptors=[lambda logits, features, home: features.T])
-    with pytest.raises(ValueError, match="ridge is -1"):
-        fitted(ridge=-1)
+    with pytest.raises(ValueError, match="penalty is -1"):
+        fitted(penalty=-1)
 
 
 def test_a_source_unlike_all_else_does_not_pull_the_others():
@@ -226,11 +226,11 @@ def test_a_source_unlike_all_else_does_not_pull_the_others():
     assert method.source_offset_ < -0.7
 
 
-@pytest.mark.parametrize("ridge", [0.0, 8.0])
-def test_all_rows_of_the_source_have_no_offset(ridge):
+@pytest.mark.parametrize("penalty", [0.0, 8.0])
+def test_all_rows_of_the_source_have_no_offset(penalty):
     logits, labels, features, domains, _ = drifting_world([0.0], n=60)
     given = {"features": features, "sample_domain": domains}
-    method = ShiftAwareTemperature(ridge=ridge)
+    method = ShiftAwareTemperature(penalty=penalty)
     method.fit(logits, labels, **given, source_domain="place 0")
     assert method.source_offset_ == 0
     assert method.intercept_ != 0

@@ -78,7 +78,7 @@ def test_groups_without_a_minimum():
         TemperatureScaling(),
         TemperatureScaling("equal"),
         NearestClusterTemperature(4, n_init=2, scaling="standardize"),
-        NearestClusterTemperature(40, n_init=1, min_cluster_size=250, shrinkage=20.0),
+        NearestClusterTemperature(40, n_init=1, min_cluster_size=250, penalty=20.0),
         RegressedTemperature(4, n_init=2, clip="range"),
         TemperatureEnsemble(n_clusters=3),
         TemperatureEnsemble([TemperatureScaling(), RegressedTemperature(3, n_init=1)]),

@@ -12,7 +12,7 @@ from coolhead.experiment.protocol import Protocol, load_protocol
 from coolhead.experiment.results import table_path
 from coolhead.experiment.sweep import run_sweep
 from coolhead.experiment.tables import Table, all_tables, render_table, write_tables
-from coolhead.experiment.tables.table import Cells
+from coolhead.experiment.tables.table import TableBuilder
 from coolhead.report import write_report
 
 NAMES = ("$0_to_$10", "[/red]x", "\x1b[31mred\x07", "=HYPERLINK(1)")
@@ -85,7 +85,7 @@ def test_a_classifier_stays_in_its_folder(tmp_path):
     path = write_toml(tmp_path / "p.toml", content)
     with pytest.raises(ValueError, match=r"'\.\./\.\./x' is no name of a classifier"):
         load_protocol(path)
-    cells = Cells()
+    cells = TableBuilder()
     cells.add("row", "column", 1.0)
     folder = tmp_path / "deep" / "tables"
     (written,) = write_tables([Table("../../x", "T", cells.frame())], folder, "csv")

@@ -19,7 +19,7 @@ from coolhead.experiment.tables.paper import paper_table
 from coolhead.experiment.tables.run_scores import RunScores, label
 
 NAMES = {method.paper: name for name, method in METHODS.items() if method.paper}
-# Cells of the paper that its own splits do not give: (method, target, mean, sd).
+# TableBuilder of the paper that its own splits do not give: (method, target, mean, sd).
 SLIPS = {
     "office_home": {
         ("uncalibrated", "ALL"),

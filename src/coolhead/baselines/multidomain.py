@@ -15,7 +15,7 @@ FLOOR_SHARE = 0.1
 
 
 class MultiDomainTemperature(TemperatureCalibrator):
-    """T(x) = c + w·h, by ridge regression of domain temperatures on features.
+    """T(x) = c + w·h, by penalised regression of domain temperatures on features.
 
     Every calibration row contributes its features with the temperature of its
     domain. Two domains make this a linear classifier between two temperatures; more
@@ -23,7 +23,7 @@ class MultiDomainTemperature(TemperatureCalibrator):
 
     Parameters
     ----------
-    ridge : penalty as a multiple of the mean variance sum of a feature column.
+    penalty : a multiple of the mean variance sum of a feature column.
     clip : "floor" keeps T above a tenth of the smallest domain temperature; "range"
         keeps it between the smallest and the largest.
 
@@ -39,8 +39,8 @@ class MultiDomainTemperature(TemperatureCalibrator):
     needs = ("features", "domains")
     uses_features = True
 
-    def __init__(self, *, ridge: float = 1e-3, clip: str = "floor"):
-        self.ridge = ridge
+    def __init__(self, *, penalty: float = 1e-3, clip: str = "floor"):
+        self.penalty = penalty
         self.clip = clip
 
     def _learn(self, data: CalibrationData) -> None:
@@ -69,7 +69,7 @@ class MultiDomainTemperature(TemperatureCalibrator):
     ) -> None:
         spread = float(features.var(axis=0, dtype=np.float64).mean()) * len(features)
         # Features that never vary say nothing; any penalty keeps the line level.
-        model = Ridge(alpha=self.ridge * spread if spread > 0 else 1.0)
+        model = Ridge(alpha=self.penalty * spread if spread > 0 else 1.0)
         model.fit(features, heights.astype(features.dtype), sample_weight=weights)
         self.coef_ = model.coef_.astype(np.float64)
         self.intercept_ = float(model.intercept_)

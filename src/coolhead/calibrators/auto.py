@@ -43,9 +43,9 @@ class AutoCalibrator(TemperatureCalibrator):
         data = data.without_weightless()
         shift_aware = ShiftAwareTemperature(random_state=self.random_state)
         shift_aware.fit_part(data)
-        # The ridge is chosen once, not again in every fold.
+        # The penalty is chosen once, not again in every fold.
         again = ShiftAwareTemperature(
-            ridge=shift_aware.ridge_, random_state=self.random_state
+            penalty=shift_aware.penalty_, random_state=self.random_state
         )
         selection = SelectByDomain(
             [TemperatureScaling(), again], combine="stack", prior=(0, 1)

@@ -35,7 +35,7 @@ class Domains(NamedTuple):
         """(n,) True for the rows of the source."""
         return self.is_source[self.codes]
 
-    def share(self, weights: np.ndarray | None) -> np.ndarray:
+    def row_weights(self, weights: np.ndarray | None) -> np.ndarray:
         """(n,) weights that sum to one; domains count the same unless they are tiny.
 
         A domain of n rows counts n / (n + 50): one of a single row must not speak as
@@ -46,8 +46,8 @@ class Domains(NamedTuple):
         sizes = np.bincount(self.codes, minlength=len(self.names))
         total = sizes / (sizes + FULL_SIZE)
         per_row = np.where(mass > 0, total / np.where(mass > 0, mass, 1.0), 0.0)
-        share = given * per_row[self.codes]
-        return share / share.sum()
+        row_weights = given * per_row[self.codes]
+        return row_weights / row_weights.sum()
 
 
 def find_domains(

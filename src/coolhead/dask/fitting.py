@@ -10,7 +10,7 @@ from coolhead.calibrators.clustered.calibrators import (
     ClusterTemperatures,
     NearestClusterTemperature,
     RegressedTemperature,
-    pull_to,
+    penalty_towards,
     with_fallback,
 )
 from coolhead.calibrators.data import CalibrationData, fit_with, fresh
@@ -180,8 +180,8 @@ def _fit_clusters(
     grouped = {**table, "codes": codes.persist()}
     level = solve_blocks(table)
     sizes = per_block(_sizes, {"codes": grouped["codes"]}, (count,), count=count)
-    pull = pull_to(level, sizes.sum(axis=0).compute(), calibrator.shrinkage)
-    solved = solve_blocks(grouped, count, pull)
+    penalty = penalty_towards(level, sizes.sum(axis=0).compute(), calibrator.penalty)
+    solved = solve_blocks(grouped, count, penalty)
     # The rows of the sample are not the rows of the fit; nobody needs their clusters.
     kept = Partition(partition.clusters, np.zeros(0, np.intp), partition.n_merged)
     return with_fallback(kept, level, solved, calibrator.min_cluster_size)

@@ -29,11 +29,11 @@ from coolhead.numerics.groups import (
     warm_start_strides,
 )
 from coolhead.numerics.moments import Rows, peak_rows, summarise_rows
-from coolhead.numerics.newton import Pull
+from coolhead.numerics.newton import Penalty
 from coolhead.numerics.temperature import (
-    Problem,
     Solution,
     TemperatureFit,
+    TemperatureProblem,
     as_fit,
     solve,
 )
@@ -60,7 +60,9 @@ def fit_temperature(
     return as_fit(solve_blocks(table, 1 if names is None else len(names)), names)
 
 
-def solve_blocks(table: Table, n_groups: int = 1, pull: Pull | None = None) -> Solution:
+def solve_blocks(
+    table: Table, n_groups: int = 1, penalty: Penalty | None = None
+) -> Solution:
     """Temperatures of the groups `codes` (all rows, if absent) of a table."""
     table = {name: table[name] for name in _COLUMNS if name in table}
     counts = _group_counts(table, n_groups)
@@ -71,12 +73,12 @@ def solve_blocks(table: Table, n_groups: int = 1, pull: Pull | None = None) -> S
     if not 1e-150 < totals.mass.max() < 1e150:
         # Only proportions count, and sums of such numbers would be no numbers.
         scaled = table["weights"].astype(np.float64) / totals.mass.max()
-        return solve_blocks({**table, "weights": scaled}, n_groups, pull)
+        return solve_blocks({**table, "weights": scaled}, n_groups, penalty)
     rough = None if strides is None else _rough(sample, totals.mass)
     evaluate = partial(_evaluate, table, totals.mass)
     exact = partial(evaluate, exact=True)
     dtype = computing_dtype(table["logits"])
-    return solve(Problem(totals, evaluate, rough, exact, dtype), pull)
+    return solve(TemperatureProblem(totals, evaluate, rough, exact, dtype), penalty)
 
 
 def name_codes(column: Any) -> tuple[np.ndarray, Any]:
@@ -157,7 +159,10 @@ def _look_at_block(
     if strides is not None:
         picked = strided_rows(groups.codes, strides, before)
     sample = rows.logits[picked], labels[picked], groups.codes[picked]
-    part[0] = np.array(group_totals(rows, groups)), (*sample, groups.share[picked])
+    part[0] = (
+        np.array(group_totals(rows, groups)),
+        (*sample, groups.share[picked]),
+    )
     return part
 
 

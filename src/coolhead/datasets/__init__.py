@@ -3,11 +3,11 @@
 from coolhead.datasets.bundled import load_dataset
 from coolhead.datasets.divide import split_large_small
 from coolhead.datasets.folders import list_images
-from coolhead.datasets.images import ImageTable, Problem, check_image
+from coolhead.datasets.images import BadImage, ImageTable, check_image
 
 __all__ = [
     "ImageTable",
-    "Problem",
+    "BadImage",
     "check_image",
     "list_images",
     "load_dataset",

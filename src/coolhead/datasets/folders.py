@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from coolhead.datasets.images import (
+    BadImage,
     ImageTable,
-    Problem,
     check_image,
     refuse_problems,
 )
@@ -116,7 +116,7 @@ def _without_bad(table: ImageTable, *, skip_bad: bool, decode: bool) -> ImageTab
     reasons = [check_image(table.root / p, decode=decode) for p in table.paths]
     good = np.array([reason is None for reason in reasons])
     problems = tuple(
-        Problem(str(path), reason)
+        BadImage(str(path), reason)
         for path, reason in zip(table.paths, reasons, strict=True)
         if reason is not None
     )

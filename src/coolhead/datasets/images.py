@@ -14,7 +14,7 @@ IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".ti
 
 
 @dataclass(frozen=True)
-class Problem:
+class BadImage:
     """A file that can not be used, and why."""
 
     path: str
@@ -46,7 +46,7 @@ class ImageTable:
     class_names: tuple[str, ...]
     domain_names: tuple[str, ...]
     roles: np.ndarray | None = None
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[BadImage, ...] = ()
     differences: tuple[str, ...] = field(default=())
 
     def __len__(self) -> int:
@@ -122,7 +122,7 @@ def check_image(path: Path, *, decode: bool = False) -> str | None:
     return None
 
 
-def refuse_problems(root: Path, problems: Sequence[Problem]) -> None:
+def refuse_problems(root: Path, problems: Sequence[BadImage]) -> None:
     """Say what is wrong with the folder, and how to go on without those files."""
     listed = "\n  ".join(str(problem) for problem in problems[:10])
     more = f"\n  ... and {len(problems) - 10} more" if len(problems) > 10 else ""

@@ -10,7 +10,7 @@ MAX_STEP = 2.0
 MAX_PASSES = 200
 
 
-class Pull(NamedTuple):
+class Penalty(NamedTuple):
     """A penalty (strength / 2) (log b - center)² on each group's mean loss."""
 
     strength: np.ndarray
@@ -34,7 +34,7 @@ def minimise(
     limits: tuple[np.ndarray, np.ndarray],
     wanted: np.ndarray,
     last_step: float,
-    pull: Pull | None = None,
+    penalty: Penalty | None = None,
 ) -> Minimum:
     """Minimise the loss of every `wanted` group over log b within `limits`.
 
@@ -52,7 +52,7 @@ def minimise(
         sums = evaluate(position, active)
         slope, bend = sums.score, sums.curvature
         _note(sums, active, end)
-        step = _newton_step(position, slope, bend, pull)
+        step = _newton_step(position, slope, bend, penalty)
         rising = step < 0
         high = np.where(active & rising, position, high)
         low = np.where(active & ~rising, position, low)
@@ -88,14 +88,14 @@ def _note(sums: Sums, active: np.ndarray, end: Minimum) -> None:
 
 
 def _newton_step(
-    position: np.ndarray, slope: np.ndarray, bend: np.ndarray, pull: Pull | None
+    position: np.ndarray, slope: np.ndarray, bend: np.ndarray, penalty: Penalty | None
 ) -> np.ndarray:
     """Step in log b; `slope` is d loss / d log b, `bend` is b² d² loss / d b²."""
-    if pull is not None:
+    if penalty is not None:
         # The full second derivative, but never less than a tenth of its safe part.
-        safe = bend + pull.strength
+        safe = bend + penalty.strength
         bend = np.maximum(safe + slope, 0.1 * safe)
-        slope = slope + pull.strength * (position - pull.center)
+        slope = slope + penalty.strength * (position - penalty.center)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(slope == 0, 0.0, -slope / bend)
 

@@ -55,7 +55,7 @@ def brier_rows(
     return scores
 
 
-class Scores(NamedTuple):
+class RowScores(NamedTuple):
     """Of every row, (n,) each: what the functions above give one by one."""
 
     confidence: np.ndarray
@@ -66,7 +66,7 @@ class Scores(NamedTuple):
 
 def score_rows(
     logits: np.ndarray, labels: np.ndarray, temperature: float | np.ndarray
-) -> Scores:
+) -> RowScores:
     """Confidence, class, log loss and Brier score of each row in a single pass."""
     n_rows = len(logits)
     sure, predicted = np.empty(n_rows), np.empty(n_rows, np.intp)
@@ -79,7 +79,7 @@ def score_rows(
         sure[rows], predicted[rows] = 1 / total, top
         losses[rows] = np.log(total, dtype=np.float64) + gap * inverse[rows]
         briers[rows] = np.vecdot(powers, powers) / np.square(total) - 2 * own + 1
-    return Scores(sure, predicted, losses, briers)
+    return RowScores(sure, predicted, losses, briers)
 
 
 def _scaled_blocks(

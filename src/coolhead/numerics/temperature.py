@@ -28,7 +28,7 @@ from coolhead.numerics.groups import (
     warm_start_strides,
 )
 from coolhead.numerics.moments import Rows, summarise_rows
-from coolhead.numerics.newton import Minimum, Pull, minimise
+from coolhead.numerics.newton import Minimum, Penalty, minimise
 
 # T is looked for between s / BOUND and s * BOUND, with s the typical (row maximum - row
 # mean): relative to the logits, so that a head with huge logits is not clipped. Neither
@@ -128,7 +128,7 @@ def as_fit(solution: Solution, names: np.ndarray | None) -> TemperatureFit:
     )
 
 
-class Problem(NamedTuple):
+class TemperatureProblem(NamedTuple):
     """All that the solver knows of the data; it never sees a row.
 
     totals : of every group. evaluate : one pass over all rows. rough : one pass over
@@ -148,9 +148,9 @@ def solve_temperatures(
     codes: np.ndarray,
     weights: np.ndarray | None = None,
     n_groups: int | None = None,
-    pull: Pull | None = None,
+    penalty: Penalty | None = None,
 ) -> Solution:
-    """`fit_temperature` on checked arrays, optionally pulled to a common value."""
+    """`fit_temperature` on checked arrays, optionally penalised to a common value."""
     groups = _weighted_groups(codes, weights, n_groups)
     totals = group_totals(rows, groups)
     strides = warm_start_strides(totals.n_samples)
@@ -160,20 +160,20 @@ def solve_temperatures(
     evaluate = partial(group_sums, rows, groups, None)
     exact = partial(group_sums, rows, groups, None, exact=True)
     dtype = computing_dtype(rows.logits)
-    return solve(Problem(totals, evaluate, rough, exact, dtype), pull)
+    return solve(TemperatureProblem(totals, evaluate, rough, exact, dtype), penalty)
 
 
-def solve(problem: Problem, pull: Pull | None = None) -> Solution:
+def solve(problem: TemperatureProblem, penalty: Penalty | None = None) -> Solution:
     """Temperatures of all groups, from sums over their rows alone."""
     totals = problem.totals
     spread = totals.typical_spread()
-    status = _existence(totals, pulled=pull is not None)
+    status = _existence(totals, penalised=penalty is not None)
     wanted = status == Status.CONVERGED
     middle = -np.log(np.where(spread > 0, spread, 1.0))
     limits = middle - np.log(BOUND), middle + np.log(BOUND)
-    end = _search(problem, middle + 1.0, limits, wanted, pull)
+    end = _search(problem, middle + 1.0, limits, wanted, penalty)
     status = np.where(wanted & end.at_bound, _beyond(end, limits), status)
-    log_inverse = _where_no_minimum(status, end.log_inverse, limits, pull)
+    log_inverse = _where_no_minimum(status, end.log_inverse, limits, penalty)
     nll = _complete_loss(problem.evaluate, end.loss, log_inverse)
     error = np.where(
         status == Status.CONVERGED, end.score_norm / _positive(end.bend), np.nan
@@ -203,10 +203,10 @@ def _positive(values: np.ndarray) -> np.ndarray:
     return np.where(values > 0, values, 1.0)
 
 
-def _existence(totals: Totals, *, pulled: bool) -> np.ndarray:
+def _existence(totals: Totals, *, penalised: bool) -> np.ndarray:
     """Status of each group before any iteration; `converged` means: worth solving."""
     status = np.full(len(totals.mass), str(Status.CONVERGED), dtype="<U19")
-    if not pulled:  # a pull towards a finite value always leaves a minimum
+    if not penalised:  # a penalty towards a finite value always leaves a minimum
         status[totals.slope_at_zero >= 0] = Status.WORSE_THAN_UNIFORM
         status[totals.slope_at_infinity <= 0] = Status.PERFECTLY_SEPARATED
     status[totals.varied <= 0] = Status.CONSTANT_LOGITS
@@ -215,19 +215,19 @@ def _existence(totals: Totals, *, pulled: bool) -> np.ndarray:
 
 
 def _search(
-    problem: Problem,
+    problem: TemperatureProblem,
     start: np.ndarray,
     limits: tuple[np.ndarray, np.ndarray],
     wanted: np.ndarray,
-    pull: Pull | None,
+    penalty: Penalty | None,
 ) -> Minimum:
     """A few cheap passes over a subsample, then as few full passes as possible."""
-    if problem.rough is not None and pull is None:
+    if problem.rough is not None and penalty is None:
         rough = minimise(problem.rough, start, limits, wanted, 0.02)
         # Few rows may lack a minimum that all rows together have.
         start = np.where(rough.at_bound, start, rough.log_inverse)
     last_step = LAST_STEP[problem.dtype]
-    end = minimise(problem.evaluate, start, limits, wanted, last_step, pull)
+    end = minimise(problem.evaluate, start, limits, wanted, last_step, penalty)
     if problem.dtype is np.float64:
         return end
     size = problem.totals.slope_at_infinity * np.exp(end.log_inverse)
@@ -235,7 +235,7 @@ def _search(
     if not lopsided.any():
         return end
     last_step, start = LAST_STEP[np.float64], end.log_inverse
-    again = minimise(problem.exact, start, limits, lopsided, last_step, pull)
+    again = minimise(problem.exact, start, limits, lopsided, last_step, penalty)
     return Minimum(*(np.where(lopsided, *two) for two in zip(again, end, strict=True)))
 
 
@@ -254,10 +254,10 @@ def _where_no_minimum(
     status: np.ndarray,
     log_inverse: np.ndarray,
     limits: tuple[np.ndarray, np.ndarray],
-    pull: Pull | None,
+    penalty: Penalty | None,
 ) -> np.ndarray:
-    """T at its lower or upper limit, or 1 (the pull's centre), where none exists."""
-    neutral = 0.0 if pull is None else pull.center
+    """T at its lower or upper limit, or 1 (the penalty's centre), where none exists."""
+    neutral = 0.0 if penalty is None else penalty.center
     indifferent = (status == Status.CONSTANT_LOGITS) | (
         status == Status.TOO_FEW_SAMPLES
     )

@@ -16,7 +16,7 @@ from coolhead.experiment.record import describe_machine, package_versions
 from coolhead.experiment.results import TABLES, CellResult, empty_table, schema_of
 from coolhead.experiment.rows import LabelledRows
 from coolhead.experiment.tables.answer import BEFORE
-from coolhead.experiment.tables.table import Cells, Table
+from coolhead.experiment.tables.table import Table, TableBuilder
 from coolhead.metrics import (
     debiased_calibration_error,
     expected_calibration_error_null,
@@ -111,7 +111,7 @@ def _keyed(
 
 
 def _table(lines: Any) -> Table:
-    cells = Cells()
+    cells = TableBuilder()
     for line in lines:
         name = line.domain
         for column, value in (

@@ -5,7 +5,7 @@ from typing import Any
 import polars as pl
 
 from coolhead.experiment.tables.run_scores import RunScores, label
-from coolhead.experiment.tables.table import Cells, Table
+from coolhead.experiment.tables.table import Table, TableBuilder
 
 COLUMNS = {
     "ECE (%)": "ece_mean",
@@ -24,7 +24,7 @@ CHANGE = "change of ECE"
 
 def scores_table(scores: RunScores, noun: str) -> Table:
     """Scores by split and method, averaged over the seeds."""
-    cells = Cells()
+    cells = TableBuilder()
     frame = scores.frame
     numeric = [name for name, kind in frame.schema.items() if kind == pl.Float64]
     groups = frame.group_by("split", "method", maintain_order=True)
@@ -46,7 +46,7 @@ def scores_table(scores: RunScores, noun: str) -> Table:
     return Table(name, title, cells.frame(), notes, f"{noun} · method")
 
 
-def _add_change(cells: Cells, name: str, row: dict[str, Any]) -> None:
+def _add_change(cells: TableBuilder, name: str, row: dict[str, Any]) -> None:
     parts = [row.get(f"ece_vs_uncalibrated{end}") for end in ("", "_low", "_high")]
     if None not in parts:
         cells.add(name, CHANGE, parts[0], low=parts[1], high=parts[2])

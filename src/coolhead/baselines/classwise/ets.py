@@ -93,8 +93,8 @@ def _mixture_by_squares(
                 square[i, j] += share @ np.vecdot(left, right)
 
     def objective(mixture: np.ndarray) -> tuple[float, np.ndarray]:
-        pulled = square @ mixture
-        return float(mixture @ pulled - 2 * own @ mixture), 2 * (pulled - own)
+        product = square @ mixture
+        return float(mixture @ product - 2 * own @ mixture), 2 * (product - own)
 
     return _on_simplex(objective)
 

@@ -64,8 +64,8 @@ class MatrixScaling(ScoreCalibrator):
             loss += self.bias_penalty * float(np.sum(bias**2))
             by_change = start.inverse * by_matrix + 2 * penalties * change
             by_change *= present[:, None]
-            pull = centred_bias(by_bias + 2 * self.bias_penalty * bias, present)
-            return loss, np.concatenate([by_change.ravel(), pull])
+            by_penalty = centred_bias(by_bias + 2 * self.bias_penalty * bias, present)
+            return loss, np.concatenate([by_change.ravel(), by_penalty])
 
         square, spread = curvatures(data, start.inverse)
         by_matrix = np.outer(spread, square) + 2 * penalties

@@ -60,8 +60,8 @@ class VectorScaling(ScoreCalibrator):
             by_stretch = start.inverse * by_scale + 2 * self.penalty * stretch
             gradient = [np.where(present, by_stretch, 0.0)]
             if self.bias:
-                pull = by_bias + 2 * self.penalty * bias
-                gradient.append(centred_bias(pull, present))
+                by_penalty = by_bias + 2 * self.penalty * bias
+                gradient.append(centred_bias(by_penalty, present))
             return loss, np.concatenate(gradient)
 
         bend = np.concatenate(bend)
@@ -104,9 +104,9 @@ class BiasCorrectedTemperature(ScoreCalibrator):
         def objective(parameters: np.ndarray) -> Gradient:
             inverse, bias = split(parameters)
             loss, by_scale, by_bias = mean_loss(data, np.full(n_classes, inverse), bias)
-            pull = centred_bias(by_bias + 2 * self.penalty * bias, start.present)
+            by_penalty = centred_bias(by_bias + 2 * self.penalty * bias, start.present)
             loss += self.penalty * float(np.sum(bias**2))
-            return loss, np.r_[inverse * by_scale.sum(), pull]
+            return loss, np.r_[inverse * by_scale.sum(), by_penalty]
 
         square, spread = curvatures(data, start.inverse)
         bend = np.r_[square @ spread, spread + 2 * self.penalty]

@@ -96,11 +96,11 @@ class ParameterizedTemperature(TemperatureCalibrator):
             )
             gradients = backward(shares * slopes * free, layers, memory)
             norm = sum(float(np.sum(w**2)) for w, _ in layers)
-            pulled = [
+            with_penalty = [
                 (dw + 2 * self.penalty * w, db)
                 for (dw, db), (w, _) in zip(gradients, layers, strict=True)
             ]
-            return float(shares @ losses) + self.penalty * norm, pack(pulled)
+            return float(shares @ losses) + self.penalty * norm, pack(with_penalty)
 
         found: Any = minimize(
             objective,

@@ -10,7 +10,7 @@ from coolhead.calibrators.clustered.line import Line, fit_line
 from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.temperature import set_level
 from coolhead.numerics.checks import check_features
-from coolhead.numerics.newton import Pull
+from coolhead.numerics.newton import Penalty
 from coolhead.numerics.temperature import Solution, Status, solve_temperatures
 from coolhead.shift.clusters import Partition
 
@@ -28,29 +28,31 @@ class ClusterTemperatures(NamedTuple):
 
 
 def fit_cluster_temperatures(
-    data: CalibrationData, partition: Partition, min_cluster_size: int, shrinkage: float
+    data: CalibrationData, partition: Partition, min_cluster_size: int, penalty: float
 ) -> ClusterTemperatures:
     """Fit every cluster in the same passes; those without a minimum get T of the set.
 
-    shrinkage : tau >= 0 of the penalty (tau / n_j) (log T_j - log T_set)² / 2.
+    penalty : tau >= 0 of the penalty (tau / n_j) (log T_j - log T_set)² / 2.
     """
     whole = set_level(data, data.weights)
     count = len(partition.clusters.centers)
     sizes = np.bincount(partition.assignment, minlength=count)
-    pull = pull_to(whole, sizes, shrinkage)
+    towards = penalty_towards(whole, sizes, penalty)
     solved = solve_temperatures(
-        data.rows, partition.assignment, data.weights, count, pull
+        data.rows, partition.assignment, data.weights, count, towards
     )
     return with_fallback(partition, whole, solved, min_cluster_size)
 
 
-def pull_to(whole: Solution, sizes: np.ndarray, shrinkage: float) -> Pull | None:
+def penalty_towards(
+    whole: Solution, sizes: np.ndarray, penalty: float
+) -> Penalty | None:
     """The penalty that draws clusters of these sizes to the set-level temperature."""
-    if not 0 <= shrinkage < np.inf:
-        raise ValueError(f"shrinkage is {shrinkage}; wanted a number >= 0")
-    if shrinkage == 0:
+    if not 0 <= penalty < np.inf:
+        raise ValueError(f"penalty is {penalty}; wanted a number >= 0")
+    if penalty == 0:
         return None
-    return Pull(shrinkage / sizes, -np.log(float(whole.temperature[0])))
+    return Penalty(penalty / sizes, -np.log(float(whole.temperature[0])))
 
 
 def with_fallback(
@@ -76,7 +78,7 @@ class NearestClusterTemperature(TemperatureCalibrator):
     n_clusters : number of k-means clusters.
     scaling : None, "standardize" or "l2": how features are scaled before k-means.
     min_cluster_size : smaller clusters take the set-level temperature.
-    shrinkage : pull of each cluster towards the set-level temperature; 0 is none.
+    penalty : penalty of each cluster towards the set-level temperature; 0 is none.
     n_init, max_iter, random_state : of k-means.
 
     Attributes
@@ -102,7 +104,7 @@ class NearestClusterTemperature(TemperatureCalibrator):
         *,
         scaling: str | None = None,
         min_cluster_size: int = 20,
-        shrinkage: float = 0.0,
+        penalty: float = 0.0,
         n_init: int = 10,
         max_iter: int = 300,
         random_state: Any = 0,
@@ -110,7 +112,7 @@ class NearestClusterTemperature(TemperatureCalibrator):
         self.n_clusters = n_clusters
         self.scaling = scaling
         self.min_cluster_size = min_cluster_size
-        self.shrinkage = shrinkage
+        self.penalty = penalty
         self.n_init = n_init
         self.max_iter = max_iter
         self.random_state = random_state
@@ -130,19 +132,19 @@ class RegressedTemperature(TemperatureCalibrator):
 
     Parameters
     ----------
-    n_clusters, scaling, min_cluster_size, shrinkage, n_init, max_iter, random_state :
+    n_clusters, scaling, min_cluster_size, penalty, n_init, max_iter, random_state :
         as in `NearestClusterTemperature`.
     clip : "floor" keeps T above a tenth of the smallest cluster temperature; "range"
         keeps it between the smallest and the largest.
     target : "temperature", or "log" to regress log T, positive by construction.
-    ridge : penalty relative to the mean squared spread of the centres; 0 interpolates
+    line_penalty : relative to the mean squared spread of the centres; 0 interpolates
         with the smallest norm, "auto" chooses by leaving out one cluster at a time.
 
     Attributes
     ----------
     As `NearestClusterTemperature`, and:
     coef_, intercept_ : of the line, in scaled feature space.
-    ridge_ : the penalty used.
+    line_penalty_ : the penalty used.
     clipped_share_ : share of the calibration rows whose T was clipped.
     """
 
@@ -159,10 +161,10 @@ class RegressedTemperature(TemperatureCalibrator):
         *,
         clip: str = "floor",
         target: str = "temperature",
-        ridge: float | str = 0.0,
+        line_penalty: float | str = 0.0,
         scaling: str | None = None,
         min_cluster_size: int = 20,
-        shrinkage: float = 0.0,
+        penalty: float = 0.0,
         n_init: int = 10,
         max_iter: int = 300,
         random_state: Any = 0,
@@ -170,10 +172,10 @@ class RegressedTemperature(TemperatureCalibrator):
         self.n_clusters = n_clusters
         self.clip = clip
         self.target = target
-        self.ridge = ridge
+        self.line_penalty = line_penalty
         self.scaling = scaling
         self.min_cluster_size = min_cluster_size
-        self.shrinkage = shrinkage
+        self.penalty = penalty
         self.n_init = n_init
         self.max_iter = max_iter
         self.random_state = random_state
@@ -207,12 +209,12 @@ class RegressedTemperature(TemperatureCalibrator):
         line = fit_line(
             self.cluster_centers_,
             np.log(heights) if self.target == "log" else heights,
-            self.ridge,
+            self.line_penalty,
         )
-        self.coef_, self.intercept_, self.ridge_ = (
+        self.coef_, self.intercept_, self.line_penalty_ = (
             line.slope,
             line.intercept,
-            line.ridge,
+            line.penalty,
         )
         self.bounds_ = (
             (float(lowest), float(highest))
@@ -221,7 +223,7 @@ class RegressedTemperature(TemperatureCalibrator):
         )
 
     def _line_values(self, features: np.ndarray) -> np.ndarray:
-        line = Line(self.coef_, self.intercept_, self.ridge_)
+        line = Line(self.coef_, self.intercept_, self.line_penalty_)
         values = line.at(features, self.clusters_.transform)
         # Far from every centre the line may leave the range of numbers.
         with np.errstate(over="ignore"):
@@ -237,7 +239,7 @@ def clusters_of(
     """k-means of the rows and the temperatures of its clusters."""
     partition = partition_of(calibrator, data)
     return fit_cluster_temperatures(
-        data, partition, calibrator.min_cluster_size, calibrator.shrinkage
+        data, partition, calibrator.min_cluster_size, calibrator.penalty
     )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from coolhead.numerics.blocks import row_blocks
 
-RIDGE_GRID = (0.0, *np.logspace(-3, 3, 13))
+PENALTY_GRID = (0.0, *np.logspace(-3, 3, 13))
 
 
 class Line(NamedTuple):
@@ -15,7 +15,7 @@ class Line(NamedTuple):
 
     slope: np.ndarray
     intercept: float
-    ridge: float
+    penalty: float
 
     def at(
         self, features: np.ndarray, transform: Callable[[np.ndarray], np.ndarray]
@@ -27,41 +27,43 @@ class Line(NamedTuple):
         return values
 
 
-def fit_line(centers: np.ndarray, heights: np.ndarray, ridge: float | str) -> Line:
-    """Least squares with intercept; with ridge = 0 the solution of smallest norm.
+def fit_line(centers: np.ndarray, heights: np.ndarray, penalty: float | str) -> Line:
+    """Least squares with intercept; with penalty = 0 the solution of smallest norm.
 
-    ridge : penalty as a multiple of the mean eigenvalue of the centred Gram matrix, or
+    penalty : a multiple of the mean eigenvalue of the centred Gram matrix, or
         "auto" for the multiple with the smallest leave-one-out error.
     """
-    if ridge == "auto":
-        ridge = _leave_one_out(centers, heights)
-    if not isinstance(ridge, (int, float)) or ridge < 0:
-        raise ValueError(f"ridge is {ridge!r}; wanted a number >= 0 or 'auto'")
+    if penalty == "auto":
+        penalty = _leave_one_out(centers, heights)
+    if not isinstance(penalty, (int, float)) or penalty < 0:
+        raise ValueError(f"line_penalty is {penalty!r}; wanted a number >= 0 or 'auto'")
     middle = centers.mean(axis=0)
     centred = centers - middle
     gram = centred @ centred.T
-    penalty = ridge * np.trace(gram) / len(gram)
+    added = penalty * np.trace(gram) / len(gram)
     # With an intercept the Gram matrix is singular by construction; pinv also copes
     # with centres that lie on a line.
-    inverse = np.linalg.pinv(gram + penalty * np.eye(len(gram)), hermitian=True)
+    inverse = np.linalg.pinv(gram + added * np.eye(len(gram)), hermitian=True)
     slope = centred.T @ (inverse @ (heights - heights.mean()))
-    return Line(slope, float(heights.mean() - slope @ middle), float(ridge))
+    return Line(slope, float(heights.mean() - slope @ middle), float(penalty))
 
 
 def _leave_one_out(centers: np.ndarray, heights: np.ndarray) -> float:
-    """The ridge of RIDGE_GRID that best predicts each point from the others."""
+    """The penalty of PENALTY_GRID that best predicts each point from the others."""
     if len(centers) < 3:
         return 0.0
     errors = [
         sum(
-            (_left_out(centers, heights, j, ridge) - heights[j]) ** 2
+            (_left_out(centers, heights, j, penalty) - heights[j]) ** 2
             for j in range(len(centers))
         )
-        for ridge in RIDGE_GRID
+        for penalty in PENALTY_GRID
     ]
-    return float(RIDGE_GRID[int(np.argmin(errors))])
+    return float(PENALTY_GRID[int(np.argmin(errors))])
 
 
-def _left_out(centers: np.ndarray, heights: np.ndarray, j: int, ridge: float) -> float:
-    line = fit_line(np.delete(centers, j, 0), np.delete(heights, j), ridge)
+def _left_out(
+    centers: np.ndarray, heights: np.ndarray, j: int, penalty: float
+) -> float:
+    line = fit_line(np.delete(centers, j, 0), np.delete(heights, j), penalty)
     return float(centers[j] @ line.slope + line.intercept)

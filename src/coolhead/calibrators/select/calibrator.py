@@ -68,7 +68,7 @@ class SelectByDomain(TemperatureCalibrator):
         that minimise the left-out NLL, held back towards the prior.
     prior : weights of `candidates` before any evidence, also used where there are too
         few domains to choose; None puts all of it on the first.
-    caution : how strongly "stack" is held back; two domains say little about a third.
+    penalty : how strongly "stack" is held back; two domains say little about a third.
 
     Attributes
     ----------
@@ -90,13 +90,13 @@ class SelectByDomain(TemperatureCalibrator):
         metric: str | Callable[[np.ndarray, np.ndarray], float] = "nll",
         combine: str = "pick",
         prior: Sequence[float] | None = None,
-        caution: float = 0.5,
+        penalty: float = 0.5,
     ):
         self.candidates = candidates
         self.metric = metric
         self.combine = combine
         self.prior = prior
-        self.caution = caution
+        self.penalty = penalty
 
     @property
     def uses_features(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -169,7 +169,7 @@ class SelectByDomain(TemperatureCalibrator):
                 self.weights_ = pick(self.scores_)
                 notes.insert(0, f"picked {self.names_[self.weights_.argmax()]}")
             else:
-                self.weights_ = stack(folds, prior, self.caution)
+                self.weights_ = stack(folds, prior, self.penalty)
                 used = self.names_[self.weights_ > 0.005]
                 notes.insert(0, f"stacked {', '.join(used)}")
         self.status_ = "; ".join(notes)

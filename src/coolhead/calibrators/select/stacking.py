@@ -20,13 +20,14 @@ from coolhead.numerics.softmax import (
 class LeftOut(NamedTuple):
     """What the candidates, fitted elsewhere, say about the rows of one domain.
 
-    log_temperatures : (n, m), one column per candidate; share : (n,), sums to one.
+    log_temperatures : (n, m), one column per candidate; row_weights : (n,) that sum to
+    one.
     """
 
     rows: Rows
     labels: np.ndarray
     log_temperatures: np.ndarray
-    share: np.ndarray
+    row_weights: np.ndarray
 
 
 Metric = str | Callable[[np.ndarray, np.ndarray], float]
@@ -48,12 +49,12 @@ def score(fold: LeftOut, temperature: np.ndarray, metric: Metric) -> float:
     if callable(metric):
         return float(metric(labels, softmax(logits, temperature)))
     if metric == "nll":
-        return float(fold.share @ log_loss_rows(logits, labels, temperature))
+        return float(fold.row_weights @ log_loss_rows(logits, labels, temperature))
     if metric == "brier":
-        return float(fold.share @ brier_rows(logits, labels, temperature))
+        return float(fold.row_weights @ brier_rows(logits, labels, temperature))
     sure, predicted = confidence(logits, temperature)
     if metric == "top_label_brier":
-        return float(fold.share @ np.square(sure - (predicted == labels)))
+        return float(fold.row_weights @ np.square(sure - (predicted == labels)))
     if metric == "ece":
         return float(expected_calibration_error(predicted == labels, sure))
     raise ValueError(
@@ -75,13 +76,13 @@ def pick(scores: np.ndarray) -> np.ndarray:
     return np.eye(len(scores))[chosen]
 
 
-def stack(folds: list[LeftOut], prior: np.ndarray, caution: float) -> np.ndarray:
+def stack(folds: list[LeftOut], prior: np.ndarray, penalty: float) -> np.ndarray:
     """Weights (m,) >= 0 that sum to one, of smallest loss on the left-out domains.
 
-    `caution` / number of domains weighs the squared distance to `prior`: two domains
+    `penalty` / number of domains weighs the squared distance to `prior`: two domains
     say little about a third, so they must disagree loudly to move the weights.
     """
-    strength = caution / len(folds)
+    strength = penalty / len(folds)
 
     def objective(weights: np.ndarray) -> tuple[float, np.ndarray]:
         apart = weights - prior
@@ -89,9 +90,9 @@ def stack(folds: list[LeftOut], prior: np.ndarray, caution: float) -> np.ndarray
         for fold in folds:
             line = fold.log_temperatures @ weights
             moments = row_moments(fold.rows, np.exp(-line))
-            loss = loss + fold.share @ moments.loss / len(folds)
-            pull = (fold.share * moments.score) @ fold.log_temperatures
-            slope = slope - pull / len(folds)
+            loss = loss + fold.row_weights @ moments.loss / len(folds)
+            gradient = (fold.row_weights * moments.score) @ fold.log_temperatures
+            slope = slope - gradient / len(folds)
         return float(loss), slope
 
     found = minimize(
@@ -127,11 +128,13 @@ def warn_of_harm(
         after = log_loss_rows(fold.rows.logits, fold.labels, np.exp(line))
         before = log_loss_rows(fold.rows.logits, fold.labels, 1.0)
         gain = before - after
-        mean = float(fold.share @ gain)
+        mean = float(fold.row_weights @ gain)
         with np.errstate(over="ignore"):
-            error = float(np.linalg.norm(fold.share * (gain - mean)))
+            error = float(np.linalg.norm(fold.row_weights * (gain - mean)))
         if mean < -2 * error:
-            harmed[name] = f"{fold.share @ before:.3f} → {fold.share @ after:.3f}"
+            harmed[name] = (
+                f"{fold.row_weights @ before:.3f} → {fold.row_weights @ after:.3f}"
+            )
     if harmed:
         listed = ", ".join(f"{name} (NLL {change})" for name, change in harmed.items())
         warnings.warn(

@@ -16,16 +16,16 @@ from coolhead.calibrators.shift_aware.descriptors import (
 )
 from coolhead.calibrators.shift_aware.loglinear import Standard, standardise
 from coolhead.calibrators.shift_aware.pooled import (
-    find_level,
+    find_range,
     fit_weights,
     left_out_losses,
     prefer,
 )
 
-RIDGE = 8.0
-RIDGE_GRID = (2.0, 8.0, 32.0, 128.0)
-# Stiffness of the source's own offset, in the units of `describe`.
-SOURCE_STIFFNESS = 10.0
+DEFAULT_PENALTY = 8.0
+PENALTY_GRID = (2.0, 8.0, 32.0, 128.0)
+# Penalty of the source's own offset, in the units of `describe`.
+SOURCE_PENALTY = 10.0
 
 
 class ShiftAwareTemperature(TemperatureCalibrator):
@@ -38,7 +38,7 @@ class ShiftAwareTemperature(TemperatureCalibrator):
     ----------
     descriptors : names out of `descriptors.DESCRIPTORS`, or functions
         (logits, features, reference) -> (n,) or (n, p); None stands for `DEFAULT`.
-    ridge : prior rows: how many samples' worth of evidence a descriptor needs before
+    penalty : prior rows: how many samples' worth of evidence a descriptor needs before
         it counts; "auto" chooses by leaving out one calibration domain at a time.
     n_components, n_neighbours : of the descriptors that use them.
     random_state : of the sample of reference features.
@@ -50,7 +50,7 @@ class ShiftAwareTemperature(TemperatureCalibrator):
     standard_ : centre, scale and clamping range of the descriptors.
     training_reference_ : what is remembered of the reference features.
     bounds_ : lowest and highest log T that the domains support.
-    ridge_ : the penalty used.
+    penalty_ : the penalty used.
     temperature_ : float, of all rows together, every domain counting the same.
     status_ : str, one of `Status`, followed by what was missing.
     """
@@ -64,13 +64,13 @@ class ShiftAwareTemperature(TemperatureCalibrator):
         self,
         descriptors: Sequence[str | Descriptor] | None = None,
         *,
-        ridge: float | str = "auto",
+        penalty: float | str = "auto",
         n_components: int = 8,
         n_neighbours: int = 5,
         random_state: Any = 0,
     ):
         self.descriptors = descriptors
-        self.ridge = ridge
+        self.penalty = penalty
         self.n_components = n_components
         self.n_neighbours = n_neighbours
         self.random_state = random_state
@@ -79,21 +79,23 @@ class ShiftAwareTemperature(TemperatureCalibrator):
         data = data.without_weightless()
         domains = data.domains
         self.training_reference_, notes = self._find_reference(data)
-        share = domains.share(data.weights)
-        columns, stiffness = self._columns(data.logits, data.features)
-        self.standard_ = standardise(columns, share)
+        row_weights = domains.row_weights(data.weights)
+        columns, column_penalty = self._columns(data.logits, data.features)
+        self.standard_ = standardise(columns, row_weights)
         # The offset is no one's where all rows, or none, are of the source.
         of_source = domains.source_rows & ~domains.is_source.all()
         design = np.column_stack([self.standard_.design(columns), of_source])
-        stiffness = np.concatenate([[1e-4], stiffness, [SOURCE_STIFFNESS]])
-        self.ridge_ = self._choose_ridge(data, design, share, stiffness)
-        level = find_level(data, share)
-        weights = fit_weights(data, design, share, stiffness * self.ridge_, level)
+        column_penalty = np.concatenate([[1e-4], column_penalty, [SOURCE_PENALTY]])
+        self.penalty_ = self._choose_penalty(data, design, row_weights, column_penalty)
+        supported = find_range(data, row_weights)
+        weights = fit_weights(
+            data, design, row_weights, column_penalty * self.penalty_, supported
+        )
         self.intercept_, self.coef_ = float(weights[0]), weights[1:-1]
         self.source_offset_ = float(weights[-1])
-        self.bounds_ = level.lowest, level.highest
-        self.temperature_ = float(np.exp(level.log_temperature))
-        self.status_ = "; ".join([level.status, *notes])
+        self.bounds_ = supported.lowest, supported.highest
+        self.temperature_ = float(np.exp(supported.log_temperature))
+        self.status_ = "; ".join([supported.status, *notes])
 
     def _columns(
         self, logits: np.ndarray, features: np.ndarray
@@ -129,22 +131,22 @@ class ShiftAwareTemperature(TemperatureCalibrator):
         )
         return described, notes
 
-    def _choose_ridge(
+    def _choose_penalty(
         self,
         data: CalibrationData,
         design: np.ndarray,
-        share: np.ndarray,
-        stiffness: np.ndarray,
+        row_weights: np.ndarray,
+        column_penalty: np.ndarray,
     ) -> float:
-        """The ridge given, or the one under which left-out domains lose least."""
-        if self.ridge != "auto":
-            if isinstance(self.ridge, str) or not self.ridge >= 0:
+        """The penalty given, or the one under which left-out domains lose least."""
+        if self.penalty != "auto":
+            if isinstance(self.penalty, str) or not self.penalty >= 0:
                 raise ValueError(
-                    f"ridge is {self.ridge!r}; wanted a number >= 0 or 'auto'"
+                    f"penalty is {self.penalty!r}; wanted a number >= 0 or 'auto'"
                 )
-            return float(self.ridge)
-        ridges = [stiffness * ridge for ridge in RIDGE_GRID]
-        losses = left_out_losses(data, design, share, ridges)
+            return float(self.penalty)
+        penalties = [column_penalty * penalty for penalty in PENALTY_GRID]
+        losses = left_out_losses(data, design, row_weights, penalties)
         if not losses.size:
-            return RIDGE
-        return RIDGE_GRID[prefer(RIDGE_GRID.index(RIDGE), losses)]
+            return DEFAULT_PENALTY
+        return PENALTY_GRID[prefer(PENALTY_GRID.index(DEFAULT_PENALTY), losses)]

@@ -193,16 +193,18 @@ def describe(
     features: np.ndarray,
     reference: TrainingReference,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Columns of all descriptors, (n, p), and how stiff each column is, (p,).
+    """Columns of all descriptors, (n, p), and the penalty of each column, (p,).
 
-    A descriptor of q columns gets the stiffness q² for each: all of them together can
-    then move the temperature about as far as a descriptor of one column.
+    A descriptor of q columns gets the penalty q² for each: together they can then
+    move the temperature about as far as a descriptor of one column.
     """
     columns = []
     for descriptor in descriptors:
         columns.append(_column(_named(descriptor), logits, features, reference))
-    stiffness = [np.full(block.shape[1], block.shape[1] ** 2.0) for block in columns]
-    return np.hstack(columns), np.concatenate(stiffness)
+    column_penalty = [
+        np.full(block.shape[1], block.shape[1] ** 2.0) for block in columns
+    ]
+    return np.hstack(columns), np.concatenate(column_penalty)
 
 
 def _column(

@@ -25,14 +25,14 @@ class Standard(NamedTuple):
         return np.column_stack([np.ones(len(columns)), clamped])
 
 
-def standardise(columns: np.ndarray, share: np.ndarray) -> Standard:
+def standardise(columns: np.ndarray, row_weights: np.ndarray) -> Standard:
     """Weighted mean and deviation; the range holds all but 1 % of the rows.
 
     Clamping to that range keeps a sample beyond all calibration data at the
     temperature of the furthest samples that were seen.
     """
-    center = share @ columns
-    scale = np.sqrt(share @ np.square(columns - center))
+    center = row_weights @ columns
+    scale = np.sqrt(row_weights @ np.square(columns - center))
     # Rounding leaves a tiny deviation where a column is constant.
     flat = scale <= 1e-9 * np.maximum(np.abs(center), 1e-30)
     scale = np.where(flat, 1.0, scale)
@@ -43,16 +43,16 @@ def standardise(columns: np.ndarray, share: np.ndarray) -> Standard:
     )
 
 
-class Problem(NamedTuple):
+class LogLinearProblem(NamedTuple):
     """Penalised mean loss of log T = design @ weights.
 
-    design : (n, 1 + p); share : (n,) weights of the rows, summing to one; penalty :
-    (1 + p,) of the squared distance to `prior`; limits : lowest and highest log T.
+    design : (n, 1 + p); row_weights : (n,) that sum to one; penalty : (1 + p,) of the
+    squared distance to `prior`; limits : lowest and highest log T.
     """
 
     rows: Rows
     design: np.ndarray
-    share: np.ndarray
+    row_weights: np.ndarray
     penalty: np.ndarray
     prior: np.ndarray
     limits: tuple[float, float]
@@ -67,7 +67,7 @@ class Point(NamedTuple):
     bend: np.ndarray
 
 
-def fit_log_linear(problem: Problem, start: np.ndarray) -> np.ndarray:
+def fit_log_linear(problem: LogLinearProblem, start: np.ndarray) -> np.ndarray:
     """Weights (1 + p,) of smallest penalised loss, by damped Newton steps."""
     weights, here = start, evaluate(problem, start)
     for _ in range(MAX_STEPS):
@@ -79,27 +79,27 @@ def fit_log_linear(problem: Problem, start: np.ndarray) -> np.ndarray:
     return weights
 
 
-def evaluate(problem: Problem, weights: np.ndarray) -> Point:
+def evaluate(problem: LogLinearProblem, weights: np.ndarray) -> Point:
     """Loss and derivatives with respect to the log temperature."""
     log_temperature = np.clip(problem.design @ weights, *problem.limits)
     moments = row_moments(problem.rows, np.exp(-log_temperature))
     apart = weights - problem.prior
-    slope = -problem.share * moments.score
-    loss = problem.share @ moments.loss + 0.5 * problem.penalty @ np.square(apart)
+    slope = -problem.row_weights * moments.score
+    loss = problem.row_weights @ moments.loss + 0.5 * problem.penalty @ np.square(apart)
     return Point(
         float(loss),
         slope @ problem.design + problem.penalty * apart,
         slope,
-        problem.share * moments.curvature,
+        problem.row_weights * moments.curvature,
     )
 
 
-def _newton_step(problem: Problem, here: Point) -> np.ndarray:
+def _newton_step(problem: LogLinearProblem, here: Point) -> np.ndarray:
     """Newton's step; where the loss is not convex, with its convex part only."""
-    ridge = np.diag(problem.penalty + 1e-9)
+    penalty = np.diag(problem.penalty + 1e-9)
     design = problem.design
     for bend in (here.bend - here.slope, here.bend):
-        hessian = (design * bend[:, None]).T @ design + ridge
+        hessian = (design * bend[:, None]).T @ design + penalty
         try:
             np.linalg.cholesky(hessian)
         except np.linalg.LinAlgError:
@@ -111,7 +111,7 @@ def _newton_step(problem: Problem, here: Point) -> np.ndarray:
 
 
 def _descend(
-    problem: Problem, weights: np.ndarray, here: Point, step: np.ndarray
+    problem: LogLinearProblem, weights: np.ndarray, here: Point, step: np.ndarray
 ) -> tuple[np.ndarray, Point]:
     """Halve the step until the loss does not grow; stay if it never stops growing."""
     for halvings in range(10):

@@ -7,7 +7,7 @@ from scipy.special import stdtrit
 
 from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.domains import SMALLEST_DOMAIN, leave_one_out
-from coolhead.calibrators.shift_aware.loglinear import Problem, fit_log_linear
+from coolhead.calibrators.shift_aware.loglinear import LogLinearProblem, fit_log_linear
 from coolhead.numerics.moments import row_moments
 from coolhead.numerics.temperature import Status, solve_temperatures
 
@@ -15,7 +15,7 @@ RANGE_MARGIN = 0.5
 ROWS_PER_DOMAIN = 500
 
 
-class Level(NamedTuple):
+class TemperatureRange(NamedTuple):
     """Log temperature of all domains together, and the range that they support."""
 
     log_temperature: float
@@ -24,7 +24,7 @@ class Level(NamedTuple):
     status: str
 
 
-def find_level(data: CalibrationData, share: np.ndarray) -> Level:
+def find_range(data: CalibrationData, row_weights: np.ndarray) -> TemperatureRange:
     """Set-level temperature, and those of the domains widened by a margin.
 
     Domains too small to have a temperature of their own do not widen the range. A
@@ -33,7 +33,7 @@ def find_level(data: CalibrationData, share: np.ndarray) -> Level:
     """
     codes = data.domains.codes
     each = solve_temperatures(data.rows, codes, data.weights)
-    whole = solve_temperatures(data.rows, np.zeros_like(codes), share)
+    whole = solve_temperatures(data.rows, np.zeros_like(codes), row_weights)
     solved = np.log(np.concatenate([whole.temperature, each.temperature]))
     status = np.concatenate([whole.status, each.status])
     solved[status == Status.PERFECTLY_SEPARATED] = 0.0
@@ -41,7 +41,7 @@ def find_level(data: CalibrationData, share: np.ndarray) -> Level:
         np.concatenate([[SMALLEST_DOMAIN], each.n_samples]) >= SMALLEST_DOMAIN
     )
     solved = solved[used]
-    return Level(
+    return TemperatureRange(
         float(solved[0]),
         float(solved.min() - RANGE_MARGIN),
         float(solved.max() + RANGE_MARGIN),
@@ -52,48 +52,50 @@ def find_level(data: CalibrationData, share: np.ndarray) -> Level:
 def fit_weights(
     data: CalibrationData,
     design: np.ndarray,
-    share: np.ndarray,
-    ridge: np.ndarray,
-    level: Level,
+    row_weights: np.ndarray,
+    penalty: np.ndarray,
+    supported: TemperatureRange,
     start: np.ndarray | None = None,
 ) -> np.ndarray:
     """Intercept and slopes, (1 + p,).
 
-    ridge : (1 + p,) prior rows per column; n effective rows weigh n / ridge as much as
-        the wish for a slope of zero, so scarce data stays at the set-level temperature.
+    penalty : (1 + p,) prior rows per column; n effective rows weigh n / penalty as much
+        as the wish for a slope of zero, so scarce data stays at the set-level T.
     """
     prior = np.zeros(design.shape[1])
-    prior[0] = level.log_temperature
-    penalty = ridge * np.square(share).sum()
-    limits = level.lowest, level.highest
-    problem = Problem(data.rows, design, share, penalty, prior, limits)
+    prior[0] = supported.log_temperature
+    penalty = penalty * np.square(row_weights).sum()
+    limits = supported.lowest, supported.highest
+    problem = LogLinearProblem(data.rows, design, row_weights, penalty, prior, limits)
     return fit_log_linear(problem, prior if start is None else start)
 
 
 def left_out_losses(
     data: CalibrationData,
     design: np.ndarray,
-    share: np.ndarray,
-    ridges: list[np.ndarray],
+    row_weights: np.ndarray,
+    penalties: list[np.ndarray],
 ) -> np.ndarray:
-    """Mean loss of each left-out domain under each ridge, (ridges, domains).
+    """Mean loss of each left-out domain under each penalty, (penalties, domains).
 
     At most 500 rows of a domain are looked at: the choice is between a few values.
     """
     kept = np.flatnonzero(thin_domains(data.domains.codes))
-    thin, design, share = data.take(kept), design[kept], share[kept]
+    thin, design, row_weights = data.take(kept), design[kept], row_weights[kept]
     losses = []
     for fold in leave_one_out(data.domains):
         train = np.flatnonzero(fold.inside[kept])
         test = np.flatnonzero(fold.outside[kept])
-        inside, own = thin.take(train), share[train] / share[train].sum()
-        level = find_level(inside, own)
+        inside, own = thin.take(train), row_weights[train] / row_weights[train].sum()
+        supported = find_range(inside, own)
         weights, scores = None, []
-        for ridge in ridges:
-            weights = fit_weights(inside, design[train], own, ridge, level, weights)
-            line = np.clip(design[test] @ weights, level.lowest, level.highest)
+        for penalty in penalties:
+            weights = fit_weights(
+                inside, design[train], own, penalty, supported, weights
+            )
+            line = np.clip(design[test] @ weights, supported.lowest, supported.highest)
             loss = row_moments(thin.rows, np.exp(-line), test).loss
-            scores.append(np.average(loss, weights=share[test]))
+            scores.append(np.average(loss, weights=row_weights[test]))
         losses.append(scores)
     return np.array(losses).T
 

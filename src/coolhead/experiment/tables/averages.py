@@ -14,7 +14,7 @@ from coolhead.experiment.tables.run_scores import (
     proposed,
     seed_deviation,
 )
-from coolhead.experiment.tables.table import Cells, Table, best_cells
+from coolhead.experiment.tables.table import Table, TableBuilder, best_cells
 from coolhead.metrics import improvement_ratio, pooled_sigma
 
 ALL = "all"
@@ -29,7 +29,7 @@ SUMMARY = {
 
 def by_target(scores: RunScores, published: Published | None = None) -> Table:
     """Mean ECE of the resamples by target; sigma pooled over draws and splits."""
-    cells = Cells()
+    cells = TableBuilder()
     for method in scores.methods:
         for target in [*scores.targets, ALL]:
             where = {} if target == ALL else {"target": target}
@@ -50,7 +50,7 @@ def by_target(scores: RunScores, published: Published | None = None) -> Table:
 
 def improvement_ratios(scores: RunScores, published: Published | None = None) -> Table:
     """How much of the way from source-only to the oracle each method goes."""
-    cells = Cells()
+    cells = TableBuilder()
     references = [_mean(scores, name) for name in ("source-only", "target-only")]
     for method in scores.methods:
         ratio = _ratio(_mean(scores, method), references)
@@ -67,7 +67,7 @@ def improvement_ratios(scores: RunScores, published: Published | None = None) ->
 
 def accuracy(scores: RunScores, published: Published | None = None) -> Table:
     """Accuracy by target; temperatures never change it."""
-    cells = Cells()
+    cells = TableBuilder()
     for method in scores.methods:
         for target in scores.targets:
             found = scores.of(method, target=target)
@@ -82,7 +82,7 @@ def accuracy(scores: RunScores, published: Published | None = None) -> Table:
 
 def summary(scores: RunScores) -> Table:
     """One line per method: the numbers to read first."""
-    cells = Cells()
+    cells = TableBuilder()
     references = [_mean(scores, name) for name in ("source-only", "target-only")]
     for method in scores.methods:
         found, name = scores.of(method), label(method)
@@ -113,7 +113,7 @@ def _share_worse(paired: pl.DataFrame) -> float | None:
 
 def bins(scores: RunScores, n_bins: int, n_other: int) -> Table:
     """ECE with the protocol's bins and with another number, and what noise adds."""
-    cells = Cells()
+    cells = TableBuilder()
     columns = {
         f"{n_bins} bins": "ece_mean",
         f"{n_other} bins": "ece_other_mean",
@@ -132,7 +132,7 @@ def bins(scores: RunScores, n_bins: int, n_other: int) -> Table:
 
 def multi_source(scores: RunScores, published: Published | None = None) -> Table:
     """Trained and calibrated on the same domains: accuracy and ECE by target."""
-    cells = Cells()
+    cells = TableBuilder()
     for target in scores.targets:
         found = scores.of("set-level", target=target)
         cells.add(target, "accuracy", column_mean(found, "accuracy"))
@@ -148,7 +148,7 @@ def multi_source(scores: RunScores, published: Published | None = None) -> Table
 
 def formations(by_classifier: dict[str, RunScores]) -> Table:
     """Every classifier's ECE by method, with the paper's StarCraft2 numbers beside."""
-    cells = Cells()
+    cells = TableBuilder()
     for name, scores in by_classifier.items():
         for method in scores.methods:
             mean, sigma = _pooled(scores.of(method))

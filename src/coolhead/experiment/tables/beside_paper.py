@@ -7,7 +7,7 @@ import polars as pl
 
 from coolhead.experiment.methods import METHODS
 from coolhead.experiment.tables.paper import paper_table
-from coolhead.experiment.tables.table import Cells
+from coolhead.experiment.tables.table import TableBuilder
 
 Printed = tuple[float, float | None]
 
@@ -86,7 +86,7 @@ class Published:
 
     @staticmethod
     def compare(
-        cells: Cells,
+        cells: TableBuilder,
         row: str,
         column: str,
         ours: float,

@@ -6,7 +6,7 @@ import polars as pl
 
 from coolhead.experiment.tables.beside_paper import Published
 from coolhead.experiment.tables.run_scores import RunScores, competing, label, proposed
-from coolhead.experiment.tables.table import Cells, Table, best_cells
+from coolhead.experiment.tables.table import Table, TableBuilder, best_cells
 
 STARS = (
     "* the 95 % percentile intervals of the draws do not overlap that of source-only "
@@ -18,7 +18,7 @@ STARS = (
 
 def ece_by_split(scores: RunScores, published: Published | None = None) -> Table:
     """Mean, sd and 95 % percentile interval of the resampled ECE, with marks."""
-    cells = Cells()
+    cells = TableBuilder()
     for split in scores.splits:
         for method in scores.methods:
             found = scores.of(method, split=split)
@@ -41,7 +41,7 @@ def ece_by_split(scores: RunScores, published: Published | None = None) -> Table
 
 def gain_by_split(scores: RunScores, published: Published | None = None) -> Table:
     """Fall of the Brier score against uncalibrated, with its interval."""
-    cells = Cells()
+    cells = TableBuilder()
     for split in scores.splits:
         for method in scores.methods:
             if method == "uncalibrated":
@@ -63,7 +63,7 @@ def gain_by_split(scores: RunScores, published: Published | None = None) -> Tabl
 
 
 def _add_printed_gain(
-    cells: Cells,
+    cells: TableBuilder,
     published: Published | None,
     found: pl.DataFrame,
     split: str,

@@ -5,14 +5,14 @@ import numpy as np
 from coolhead.experiment.methods import METHODS
 from coolhead.experiment.tables.ratio_difference import ratio_difference, split_means
 from coolhead.experiment.tables.run_scores import RunScores, label, proposed
-from coolhead.experiment.tables.table import Cells, Table
+from coolhead.experiment.tables.table import Table, TableBuilder
 
 
 def against_others(scores: RunScores, method: str) -> Table | None:
     """Improvement ratio of one method minus that of every other, with intervals."""
     if method not in scores.methods:
         return None
-    cells = Cells()
+    cells = TableBuilder()
     for rival in scores.methods:
         found = None if rival == method else ratio_difference(scores, method, rival)
         if found is None:
@@ -56,10 +56,10 @@ def _hindsight(scores: RunScores, method: str) -> tuple[str, float | None]:
 
 
 def harm_beyond_the_oracle(scores: RunScores) -> Table | None:
-    """Cells (split and seed) more than a point worse than uncalibrated."""
+    """TableBuilder (split and seed) more than a point worse than uncalibrated."""
     if "target-only" not in scores.methods or "uncalibrated" not in scores.methods:
         return None
-    cells = Cells()
+    cells = TableBuilder()
     oracle = _harm(scores, "target-only")
     for method in proposed(scores.methods):
         change = _harm(scores, method)

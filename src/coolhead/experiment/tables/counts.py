@@ -4,7 +4,7 @@ import numpy as np
 import polars as pl
 
 from coolhead.experiment.tables.run_scores import RunScores, label, proposed
-from coolhead.experiment.tables.table import Cells, Table
+from coolhead.experiment.tables.table import Table, TableBuilder
 from coolhead.metrics import sigma_counts
 
 INTERVALS = ("< −3σ", "−3 to −2σ", "−2 to 0σ", "0 to 2σ", "2 to 3σ", "> 3σ")
@@ -15,7 +15,7 @@ POST_HOC = "post-hoc best"
 
 def reductions_in_sigma(scores: RunScores) -> Table:
     """Number of splits by (ECE of the rival − ECE) / sd of the method's draws."""
-    cells = Cells()
+    cells = TableBuilder()
     rivals = [name for name in RIVALS if name in scores.methods]
     for rival in rivals:
         for method in proposed(scores.methods):
@@ -33,7 +33,7 @@ def reductions_in_sigma(scores: RunScores) -> Table:
     return Table("sigma-counts", title, cells.frame(), notes, "", digits=0)
 
 
-def _add_counts(cells: Cells, row: str, pairs: pl.DataFrame) -> None:
+def _add_counts(cells: TableBuilder, row: str, pairs: pl.DataFrame) -> None:
     # Without spread (the draws hold all rows) there is no unit to count in.
     pairs = pairs.filter(pl.col("ece_sd") > 0)
     if pairs.is_empty():
@@ -58,7 +58,7 @@ def _best_of_each_split(scores: RunScores, rival: str) -> pl.DataFrame | None:
 
 def harm(scores: RunScores) -> Table:
     """Where a method leaves the target worse than no calibration, and by how much."""
-    cells = Cells()
+    cells = TableBuilder()
     n_cells = scores.of("uncalibrated").height
     for method in scores.methods:
         if method == "uncalibrated":
@@ -82,7 +82,7 @@ def harm(scores: RunScores) -> Table:
 
 def harm_by_split(scores: RunScores) -> Table:
     """Change of the ECE against uncalibrated in every split; + is harm."""
-    cells = Cells()
+    cells = TableBuilder()
     for split in scores.splits:
         for method in proposed(scores.methods):
             pairs = scores.paired(method, "uncalibrated")
@@ -98,7 +98,7 @@ def sensitivity(frame: pl.DataFrame) -> Table | None:
     """ECE of the cluster methods for several numbers of clusters."""
     if frame.is_empty():
         return None
-    cells = Cells()
+    cells = TableBuilder()
     for method in dict.fromkeys(frame["method"]):
         found = frame.filter(pl.col("method") == method)
         for count in sorted(set(found["n_clusters"])):

@@ -3,7 +3,7 @@
 import polars as pl
 
 from coolhead.experiment.tables.run_scores import column_mean, label
-from coolhead.experiment.tables.table import Cells, Table
+from coolhead.experiment.tables.table import Table, TableBuilder
 
 DIAGNOSTICS = {
     "discriminator_auroc": "AUROC",
@@ -20,7 +20,7 @@ def shift(frame: pl.DataFrame) -> Table | None:
     """Shift diagnostics by split, averaged over the seeds."""
     if frame.is_empty():
         return None
-    cells = Cells()
+    cells = TableBuilder()
     groups = frame.group_by("split", "diagnostic", maintain_order=True)
     means = groups.agg(pl.col("value").mean())
     for row in means.iter_rows(named=True):
@@ -38,7 +38,7 @@ def runtimes(frame: pl.DataFrame) -> Table | None:
     """Seconds per split of each method, fit and prediction."""
     if frame.is_empty():
         return None
-    cells = Cells()
+    cells = TableBuilder()
     for method in dict.fromkeys(frame["method"]):
         found = frame.filter(pl.col("method") == method)
         cells.add(label(method), "fit (s)", column_mean(found, "fit_seconds"))

@@ -27,7 +27,7 @@ SCHEMA = {
 
 @dataclass(frozen=True)
 class Table:
-    """Cells of one table; rows and columns stand in order of first appearance.
+    """TableBuilder of one table; rows and columns stand in order of first appearance.
 
     `whole` names the columns that hold counts, `bold` the cells (row, column) that
     are the best of their kind.
@@ -44,7 +44,7 @@ class Table:
 
 
 @dataclass
-class Cells:
+class TableBuilder:
     """Collects the cells of a table."""
 
     rows: list[dict[str, Any]] = field(default_factory=list)

@@ -11,7 +11,7 @@ import torch
 
 from coolhead.archive import DomainArchive, load_archive
 from coolhead.datasets.folders import list_images
-from coolhead.datasets.images import ImageTable, Problem, refuse_problems
+from coolhead.datasets.images import BadImage, ImageTable, refuse_problems
 from coolhead.files import check_output
 from coolhead.progress import progress_bar
 from coolhead.torch.calibrated.reading import feature_reader, frozen
@@ -176,7 +176,7 @@ def _collect(
     """Put all shards together; unreadable images are refused or listed."""
     read = [shards.read(index) for index in range(n_shards)]
     notes = [note for _, notes in read for note in notes]
-    bad = [Problem(str(images.paths[row]), reason) for row, reason in notes]
+    bad = [BadImage(str(images.paths[row]), reason) for row, reason in notes]
     if bad and not skip_bad:
         refuse_problems(images.root, bad)
     parts = [arrays for arrays, _ in read if arrays]
