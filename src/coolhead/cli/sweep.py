@@ -57,6 +57,10 @@ def sweep(
     scheduler: Annotated[
         str | None, typer.Option(help="Address of a Dask scheduler, tcp://…")
     ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Any other key of the file: evaluation.draws=200."),
+    ] = None,
 ) -> None:
     """Train the classifiers, evaluate every split, write results and tables."""
     from coolhead.files import check_input, check_output_folder
@@ -68,7 +72,7 @@ def sweep(
     from coolhead.cli.run import run_and_show
     from coolhead.experiment.protocol import load_protocol
 
-    loaded = load_protocol(protocol, seeds=_numbers(seeds))
+    loaded = load_protocol(protocol, settings or (), seeds=_numbers(seeds))
     loaded = with_archives(loaded, data, train_data)
     outcome = run_and_show(loaded, folder, jobs=jobs, scheduler=scheduler)
     if outcome.n_failed:

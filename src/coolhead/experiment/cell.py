@@ -10,7 +10,7 @@ import numpy as np
 from coolhead.archive import DomainArchive
 from coolhead.experiment.examples import add_examples
 from coolhead.experiment.landscape import describe_shift, draw_map
-from coolhead.experiment.methods import METHODS, find_method
+from coolhead.experiment.methods import find_method
 from coolhead.experiment.pictures import Pictures
 from coolhead.experiment.predictions import Predictions, predict
 from coolhead.experiment.protocol import Evaluation, Methods
@@ -129,7 +129,7 @@ def _describe(
     try:
         describe_shift(data, methods.clusters, result)
         nearest = fitted.get("nearest-cluster") or fit_method(
-            METHODS["nearest-cluster"], data, n_clusters=methods.clusters
+            find_method("nearest-cluster"), data, n_clusters=methods.clusters
         )
         draw_map(data, methods.clusters, nearest.cluster_temperatures_, result)
     except ValueError as error:
@@ -146,7 +146,7 @@ def _vary_clusters(
         for name in names:
             if n_clusters > len(data.labelled(("calibration",)).labels):
                 continue
-            calibrator = fit_method(METHODS[name], data, n_clusters=n_clusters)
+            calibrator = fit_method(find_method(name), data, n_clusters=n_clusters)
             found = predict(calibrator, data.evaluated)
             ece = expected_calibration_error(
                 found.correct, found.confidence, n_bins=n_bins

@@ -21,9 +21,11 @@ from coolhead.experiment.protocol import (
     Data,
     Division,
     FormationsData,
+    PythonData,
     TrainedData,
 )
 from coolhead.experiment.results import file_safe
+from coolhead.plugins import load_plugin
 
 REFERENCE_ROWS = 20_000
 
@@ -95,10 +97,22 @@ def load_data(
         return load_formations(
             data.n_images, data.backbone, random_state=data.random_state, cache=cache
         )
+    if isinstance(data, PythonData):
+        return _from_function(data.load)
     if isinstance(data, ArchiveData):
         path = data.train_path if train and data.train_path else data.path
         return load_archive(path)
     raise ValueError("data.kind is 'trained': its archives come with logits")
+
+
+def _from_function(name: str) -> DomainArchive:
+    """What the user's function gives."""
+    found = load_plugin(name)()
+    if not isinstance(found, DomainArchive):
+        raise ValueError(
+            f"{name} gave a {type(found).__name__}; wanted a DomainArchive"
+        )
+    return found
 
 
 def data_folder(run: Path) -> Path:

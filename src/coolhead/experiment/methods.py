@@ -82,6 +82,14 @@ class Method:
         return calibrator.set_params(**given)
 
 
+def known_method(name: str) -> Method | None:
+    """`find_method`, or None where a table speaks of a method that is not here."""
+    try:
+        return find_method(name)
+    except (ValueError, ImportError):
+        return None
+
+
 def find_method(name: str) -> Method:
     """A method of the table, or ``python:MODULE:CLASS``, a calibrator of the user.
 

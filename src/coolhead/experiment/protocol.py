@@ -4,8 +4,10 @@ Every table of the file is a frozen value; an unknown key is refused with the ke
 that was probably meant.
 """
 
+import json
 import re
 import tomllib
+from collections.abc import Sequence
 from dataclasses import fields
 from importlib.resources import files
 from pathlib import Path
@@ -20,8 +22,10 @@ from pydantic import (
     model_validator,
 )
 
+from coolhead.datasets.bundled import CHECKSUMS
 from coolhead.experiment.mistakes import explain_mistakes
 from coolhead.heads.settings import KINDS, head_settings
+from coolhead.plugins import load_plugin
 from coolhead.suggest import suggest
 
 Positive = Annotated[int, Field(gt=0)]
@@ -37,7 +41,24 @@ class BundledData(Section):
     """A data set that ships with the package (features only)."""
 
     kind: Literal["bundled"]
-    dataset: Literal["sentiment", "digits"]
+    dataset: str
+
+    @field_validator("dataset")
+    @classmethod
+    def _known(cls, name: str) -> str:
+        if name not in CHECKSUMS:
+            raise ValueError(f"unknown data set {name!r}{suggest(name, CHECKSUMS)}")
+        return name
+
+
+class PythonData(Section):
+    """A function of the user, ``python:MODULE:FUNCTION``, that gives a DomainArchive.
+
+    It has features, labels and domains; classifiers are trained on it.
+    """
+
+    kind: Literal["python"]
+    load: str
 
 
 class ArchiveData(Section):
@@ -83,7 +104,7 @@ class FormationsData(Section):
 
 
 Data = Annotated[
-    BundledData | ArchiveData | TrainedData | FormationsData,
+    BundledData | ArchiveData | TrainedData | FormationsData | PythonData,
     Field(discriminator="kind"),
 ]
 
@@ -172,13 +193,25 @@ class Methods(Section):
 
 
 class Evaluation(Section):
-    """How a split is scored: resamples, bins and paired bootstrap."""
+    """How a split is scored: resamples, bins and paired bootstrap.
+
+    `metrics` are further functions of the user, ``python:MODULE:FUNCTION``, of
+    (correct, confidence), (n,) each; every one becomes a column of its own table.
+    """
 
     size: Positive = 1500
     draws: Positive = 1000
     bins: Positive = 15
     other_bins: Positive = 10
     bootstrap: Positive = 1000
+    metrics: tuple[str, ...] = ()
+
+    @field_validator("metrics")
+    @classmethod
+    def _loadable(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            load_plugin(name)
+        return names
 
 
 Varied = Literal["classifier", "division", "clusters"]
@@ -245,18 +278,43 @@ def protocol_names() -> list[str]:
     )
 
 
-def load_protocol(name_or_path: str | Path, **changes: object) -> Protocol:
+def load_protocol(
+    name_or_path: str | Path, settings: Sequence[str] = (), **changes: object
+) -> Protocol:
     """Read a protocol by the name of a bundled one or by the path of a TOML file.
 
-    `changes` replace top-level keys, for example ``seeds=[0, 1, 2]``.
+    settings : lines of TOML such as ``evaluation.draws=200`` that replace those keys.
+    changes : replace top-level keys, for example ``seeds=[0, 1, 2]``.
     """
     text, place = _read(name_or_path)
     try:
         content = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{place} is not valid TOML: {error}") from None
+    for line in settings:
+        content = _merged(content, _setting(line))
     given = {key: value for key, value in changes.items() if value is not None}
     return check_protocol(content | given, place)
+
+
+def _setting(line: str) -> dict[str, Any]:
+    """One key and value; a value that is no TOML is taken as text."""
+    key, sign, value = line.partition("=")
+    if not sign or not key.strip():
+        raise ValueError(f"{line!r} sets nothing; wanted KEY=VALUE, as draws=200")
+    try:
+        return tomllib.loads(f"{key} = {value}")
+    except tomllib.TOMLDecodeError:
+        return tomllib.loads(f"{key} = {json.dumps(value)}")
+
+
+def _merged(content: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
+    """Nested tables with those of `change` put in."""
+    merged = dict(content)
+    for key, value in change.items():
+        deeper = isinstance(value, dict) and isinstance(content.get(key), dict)
+        merged[key] = _merged(content[key], value) if deeper else value
+    return merged
 
 
 def check_protocol(content: dict[str, Any], place: str) -> Protocol:

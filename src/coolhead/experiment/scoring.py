@@ -24,6 +24,7 @@ from coolhead.metrics import (
     signed_calibration_gap,
     subsample_ece,
 )
+from coolhead.plugins import load_plugin
 
 REFERENCES = {"uncalibrated": "uncalibrated", "source": "source-only"}
 
@@ -44,6 +45,7 @@ def score_methods(
         scores = dict(point_scores(found, evaluation.bins, draws.size))
         scores |= resampled_scores(found, gains.get(name), draws, evaluation)
         scores |= _top_label_gain(predictions, name)
+        scores |= _own_metrics(found, evaluation.metrics)
         for metric, value in scores.items():
             result.add("results", method=name, metric=metric, value=float(value))
         add_curves(name, found, evaluation.bins, result)
@@ -128,6 +130,20 @@ def resampled_scores(
         scores[f"{name}_low"] = piece.low
         scores[f"{name}_high"] = piece.high
     return scores
+
+
+def _own_metrics(found: Predictions, names: tuple[str, ...]) -> dict[str, float]:
+    """What the functions of the user say, under their names."""
+    metrics = {metric_name(name): load_plugin(name) for name in names}
+    return {
+        name: float(metric(found.correct, found.confidence))
+        for name, metric in metrics.items()
+    }
+
+
+def metric_name(name: str) -> str:
+    """The name under which a metric of the user stands in the results."""
+    return name.rpartition(":")[2]
 
 
 def _top_label_gain(

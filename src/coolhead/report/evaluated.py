@@ -10,7 +10,7 @@ import polars as pl
 
 from coolhead.archive import DomainArchive
 from coolhead.experiment.curves import add_curves
-from coolhead.experiment.methods import METHODS
+from coolhead.experiment.methods import known_method
 from coolhead.experiment.predictions import Predictions, predict
 from coolhead.experiment.record import describe_machine, package_versions
 from coolhead.experiment.results import TABLES, CellResult, empty_table, schema_of
@@ -60,7 +60,8 @@ def _unseen(lines: list[Any]) -> tuple[str, ...] | None:
 def _method_name(calibrator: Any, metadata: dict[str, Any]) -> str:
     """The name it was fitted by; an oracle's name would count as seeing the target."""
     name = str(metadata.get("method", ""))
-    known = name in METHODS and not METHODS[name].sees_target and name != BEFORE
+    method = known_method(name)
+    known = method is not None and not method.sees_target and name != BEFORE
     return name if known else type(calibrator).__name__
 
 

@@ -28,6 +28,8 @@ def all_tables(run: str | Path) -> list[Table]:
         own = _tables_of(run, name, scores, paper, multi_source)
         evaluation = protocol["evaluation"]
         own.append(averages.bins(scores, evaluation["bins"], evaluation["other_bins"]))
+        names = [name.rpartition(":")[2] for name in evaluation.get("metrics", ())]
+        own += [extras.own_metrics(scores, names)] if names else []
         tables += own if len(by_classifier) == 1 else [_named(t, name) for t in own]
     if protocol["data"]["kind"] == "formations":
         tables.append(averages.formations(by_classifier))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from coolhead.experiment.methods import METHODS
+from coolhead.experiment.methods import known_method
 from coolhead.experiment.tables.ratio_difference import split_means
 from coolhead.experiment.tables.run_scores import (
     RunScores,
@@ -120,7 +120,7 @@ def _sentence(found: dict[str, Any]) -> str:
 
 def _how(method: str) -> str | None:
     """Class and rows of a method, so that a reader can repeat the fit."""
-    known = METHODS.get(method)
+    known = known_method(method)
     if known is None or known.maker is None:
         return None
     return (
@@ -169,7 +169,8 @@ def _chosen_elsewhere(scores: RunScores) -> float | None:
 
 
 def _sees_target(method: str) -> bool:
-    return method in METHODS and METHODS[method].sees_target
+    known = known_method(method)
+    return known is not None and known.sees_target
 
 
 def _plural(count: int, noun: str) -> str:

@@ -5,7 +5,7 @@ from math import hypot
 
 import polars as pl
 
-from coolhead.experiment.methods import METHODS
+from coolhead.experiment.methods import known_method
 from coolhead.experiment.tables.paper import paper_table
 from coolhead.experiment.tables.table import TableBuilder
 
@@ -111,7 +111,8 @@ def _first(
     value: str = "ece_percent_mean",
     sd: str | None = "ece_percent_std",
 ) -> Printed | None:
-    name = METHODS[method].paper if method in METHODS else None
+    known = known_method(method)
+    name = None if known is None else known.paper
     if name is None:
         return None
     conditions = [_same(pl.col(key), wanted) for key, wanted in where.items()]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from coolhead.experiment.methods import METHODS
+from coolhead.experiment.methods import find_method
 from coolhead.experiment.tables.ratio_difference import ratio_difference, split_means
 from coolhead.experiment.tables.run_scores import RunScores, label, proposed
 from coolhead.experiment.tables.table import Table, TableBuilder
@@ -47,7 +47,9 @@ def _hindsight(scores: RunScores, method: str) -> tuple[str, float | None]:
     rivals = [
         name
         for name in (*proposed(scores.methods), "source-only", "uncalibrated")
-        if name != method and name in scores.methods and not METHODS[name].sees_target
+        if name != method
+        and name in scores.methods
+        and not find_method(name).sees_target
     ]
     best = min(rivals, key=lambda name: split_means(scores, name).mean())
     found = ratio_difference(scores, method, best)

@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from coolhead.experiment.tables.run_scores import column_mean, label
+from coolhead.experiment.tables.run_scores import RunScores, column_mean, label
 from coolhead.experiment.tables.table import Table, TableBuilder
 
 DIAGNOSTICS = {
@@ -32,6 +32,16 @@ def shift(frame: pl.DataFrame) -> Table | None:
     )
     title = "How far the target lies from the calibration data"
     return Table("shift", title, cells.frame(), notes, "split")
+
+
+def own_metrics(scores: RunScores, names: list[str]) -> Table:
+    """Means over splits and seeds of the functions that the protocol names."""
+    cells = TableBuilder()
+    for method in scores.methods:
+        for name in names:
+            cells.add(label(method), name, column_mean(scores.of(method), name))
+    title = "Metrics of the protocol's own"
+    return Table("own-metrics", title, cells.frame(), (), "method", 4)
 
 
 def runtimes(frame: pl.DataFrame) -> Table | None:

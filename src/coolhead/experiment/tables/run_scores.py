@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from coolhead.experiment.methods import METHODS
+from coolhead.experiment.methods import METHODS, known_method
 from coolhead.experiment.results import KEY_COLUMNS, read_table
 
 BASELINES = ("uncalibrated", "source-only", "target-only", "target-ece-oracle")
@@ -71,7 +71,8 @@ def seed_deviation(frame: pl.DataFrame, column: str) -> float | None:
 
 def label(method: str) -> str:
     """The name of a method as it stands in tables."""
-    return METHODS[method].label if method in METHODS else method
+    known = known_method(method)
+    return method if known is None else known.label
 
 
 def proposed(methods: Sequence[str]) -> list[str]:
@@ -81,7 +82,7 @@ def proposed(methods: Sequence[str]) -> list[str]:
 
 def competing(methods: Sequence[str]) -> list[str]:
     """Labels of the methods that somebody could use: all but the oracles."""
-    known = {name for name in methods if name in METHODS and METHODS[name].is_oracle}
+    known = {n for n in methods if (found := known_method(n)) and found.is_oracle}
     return [label(name) for name in methods if name not in known]
 
 

@@ -27,7 +27,7 @@ SCHEMA = {
 
 @dataclass(frozen=True)
 class Table:
-    """TableBuilder of one table; rows and columns stand in order of first appearance.
+    """Cells of one table; rows and columns stand in order of first appearance.
 
     `whole` names the columns that hold counts, `bold` the cells (row, column) that
     are the best of their kind.
