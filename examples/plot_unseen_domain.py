@@ -19,7 +19,7 @@ seen, tweets = scored.select("movies", "nyt"), scored.select("tweets")
 # %%
 # Each method learns a temperature T(x) > 0 that divides the logits.
 methods = {
-    "uncalibrated": ch.baselines.Identity(),
+    "uncalibrated": ch.calibrators.Identity(),
     "set-level": ch.TemperatureScaling(),
     "nearest cluster": ch.NearestClusterTemperature(8),
     "ensemble": ch.TemperatureEnsemble(n_clusters=8),

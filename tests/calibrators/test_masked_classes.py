@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import coolhead as ch
-from coolhead import baselines, calibrators
+from contract.problems import calibrators
 from coolhead.calibrators.base import TemperatureCalibrator
 from simulate import shifted_domains
 
@@ -22,23 +22,10 @@ GIVEN = {
 }
 
 
-def complete(kind):
-    """Whether it is a calibrator that needs no other model."""
-    needed = [
-        parameter
-        for parameter in inspect.signature(kind).parameters.values()
-        if parameter.default is parameter.empty
-    ]
-    return hasattr(kind, "predict_proba") and not needed
-
-
-NAMED = {
-    name: getattr(room, name) for room in (calibrators, baselines) for name in dir(room)
-}
 KINDS = {
-    name: kind
-    for name, kind in NAMED.items()
-    if inspect.isclass(kind) and kind is not TemperatureCalibrator and complete(kind)
+    name: type(calibrator)
+    for name, calibrator in calibrators().items()
+    if name != "OutsideCalibrator"
 }
 
 

@@ -98,6 +98,7 @@ def test_dask_gives_the_same(fits, name, problem):
         np.testing.assert_allclose(found, wanted, rtol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore:.*better off uncalibrated")
 @each
 def test_dask_fits_it_or_refuses_by_name(name):
     da = pytest.importorskip("dask.array")
@@ -136,7 +137,9 @@ def test_coverage_is_told_or_refused_by_name(fits, name):
             calibrator.coverage(features)
         return
     inside, outside = calibrator.coverage(features), calibrator.coverage(100 * features)
-    assert inside.share_outside < 0.1 and outside.share_outside > 0.9
+    assert inside.share_outside < 0.1
+    # To a calibrator that was told to look at directions alone, length is no shift.
+    assert outside.share_outside > 0.9 or "l2" in name
     assert np.array_equal(~inside.outside, details.covered)
 
 
@@ -150,7 +153,7 @@ def test_the_drift_monitor_watches_it(fits, name):
     assert str(monitor.check()).startswith("cannot tell")
     far = 100 * rows["features"]
     monitor.update(calibrator.details(rows["logits"], far), features=far)
-    assert monitor.check().alarm
+    assert monitor.check().alarm or "l2" in name
 
 
 @each

@@ -18,7 +18,6 @@ LABELS_ARE_COLUMNS = (
     "check_sample_weights_shape",
     "check_sample_weights_not_overwritten",
     "check_sample_weight_equivalence_on_dense_data",
-    "check_dtype_object",
     "check_estimators_nan_inf",
 )
 

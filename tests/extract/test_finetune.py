@@ -117,7 +117,7 @@ def test_bad_arguments(tree, tmp_path):
     with pytest.raises(ValueError, match="batch_size at least 2"):
         FinetuneSettings(batch_size=1)
     with pytest.raises(ValueError, match="coolhead extract first"):
-        train(tree, ["photo"], tmp_path / "x")
+        train(tree, ["photo"], tmp_path / "x.safetensors")
 
 
 def test_crops_stay_inside_and_repeat_by_seed(tree):

@@ -10,6 +10,7 @@ from coolhead.baselines.density_aware import DensityAwareTemperature
 from coolhead.calibrators.base import Calibrator
 from coolhead.calibrators.data import CalibrationData, fresh
 from coolhead.calibrators.quality import is_above
+from coolhead.numerics.checks import check_logit_values
 from coolhead.numerics.moments import summarise_rows
 from coolhead.numerics.softmax import log_loss_rows
 from coolhead.numerics.temperature import Status
@@ -71,7 +72,8 @@ class TwoStageCalibration(Calibrator):
         return self.base_.confidence(self._scaled(logits, features), features)
 
     def _scaled(self, logits: np.ndarray, features: Any) -> np.ndarray:
-        temperature = self.first_._temperature(logits, features)
+        check_logit_values(logits, "logits")
+        temperature = self.first_._temperatures(logits, features)
         # Differences decide; far from the origin float32 would round them away.
         array = logits.astype(np.float64)
         array -= array.max(axis=1, keepdims=True)

@@ -25,8 +25,8 @@ class AutoCalibrator(TemperatureCalibrator):
 
     Attributes
     ----------
-    selection_ : the fitted `SelectByDomain`; it keeps log T within what some domain
-        asked for, or T = 1.
+    selection_ : the fitted `SelectByDomain`.
+    bounds_ : lowest and highest log T: what some domain asked for, or T = 1.
     names_, weights_ : (m,) candidates and their shares in log T.
     scores_, domains_ : (m, domains) NLL on each left-out domain.
     temperature_ : float, the candidates' set-level temperatures, averaged alike.
@@ -54,7 +54,7 @@ class AutoCalibrator(TemperatureCalibrator):
         selection.n_features_ = self.n_features_
         selection.select(data, {"ShiftAwareTemperature": shift_aware})
         lowest, highest = shift_aware.bounds_
-        selection.bounds_ = min(lowest, 0.0), max(highest, 0.0)
+        self.bounds_ = selection.bounds_ = min(lowest, 0.0), max(highest, 0.0)
         self.selection_ = selection
         self.names_, self.weights_ = selection.names_, selection.weights_
         self.scores_, self.domains_ = selection.scores_, selection.domains_

@@ -12,34 +12,36 @@ from typing import Any, NoReturn
 
 import typer
 
-from coolhead.cli.apply import apply
-from coolhead.cli.compare import compare
-from coolhead.cli.demo import demo
-from coolhead.cli.evaluate import evaluate
-from coolhead.cli.export import export
-from coolhead.cli.extract import extract
-from coolhead.cli.fit import fit
-from coolhead.cli.inspect import inspect
-from coolhead.cli.report import report
-from coolhead.cli.results import results
-from coolhead.cli.sweep import splits, sweep, tables
-from coolhead.cli.train import train
+from coolhead.cli import (
+    apply,
+    compare,
+    demo,
+    evaluate,
+    export,
+    extract,
+    fit,
+    inspect,
+    report,
+    results,
+    sweep,
+    train,
+)
 
 COMMANDS = {
-    "fit": fit,
-    "apply": apply,
-    "evaluate": evaluate,
-    "inspect": inspect,
-    "export": export,
-    "compare": compare,
-    "demo": demo,
-    "sweep": sweep,
-    "splits": splits,
-    "tables": tables,
-    "results": results,
-    "report": report,
-    "extract": extract,
-    "train": train,
+    "fit": fit.fit,
+    "apply": apply.apply,
+    "evaluate": evaluate.evaluate,
+    "inspect": inspect.inspect,
+    "export": export.export,
+    "compare": compare.compare,
+    "demo": demo.demo,
+    "sweep": sweep.sweep,
+    "splits": sweep.splits,
+    "tables": sweep.tables,
+    "results": results.results,
+    "report": report.report,
+    "extract": extract.extract,
+    "train": train.train,
 }
 
 

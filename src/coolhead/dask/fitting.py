@@ -66,7 +66,8 @@ def fit(
     )
     if calibrator.uses_features and "features" not in table:
         raise ValueError("features is missing: this method uses features")
-    if fits_all_rows(type(calibrator)):
+    parts = [calibrator, *(getattr(calibrator, "members", None) or ())]
+    if all(fits_all_rows(type(part)) for part in parts):
         return _fit_table(calibrator, table, sample_rows)
     return fit_with(
         calibrator,

@@ -44,9 +44,7 @@ def scores_of(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Score (n,) in float64 and the class it speaks about (n,)."""
     if logits.shape[1] == 2:
         apart = np.subtract(logits[:, 1], logits[:, 0], dtype=np.float64)
-        # With one class masked the other is certain, whatever the curve says of it.
-        apart = np.where(np.isfinite(apart), apart, 0.0)
-        return apart, np.ones(len(logits), np.intp)
+        return _unless_certain(apart), np.ones(len(logits), np.intp)
     top = logits.argmax(axis=1)
     scores = np.empty(len(logits))
     for rows in row_blocks(*logits.shape):
@@ -57,7 +55,12 @@ def scores_of(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         others -= others[each][:, None]
         others[each] = -np.inf
         scores[rows] = -logsumexp(others, axis=1)
-    return scores, top
+    return _unless_certain(scores), top
+
+
+def _unless_certain(scores: np.ndarray) -> np.ndarray:
+    """Where all other classes are masked, one is certain, whatever the curve says."""
+    return np.where(np.isfinite(scores), scores, 0.0)
 
 
 def fit_logistic(

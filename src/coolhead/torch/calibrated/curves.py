@@ -106,6 +106,7 @@ class Logistic(Exact):
         return replace_top(logits, top, self._wanted(-log_sum_exp(others)))
 
     def _wanted(self, scores: Tensor) -> Tensor:
+        scores = torch.where(scores.isinf(), 0.0, scores)
         return torch.sigmoid(self.slope * scores + self.intercept)
 
 
