@@ -5,9 +5,9 @@ import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
+from spread_rows import distributed, make_rows
 
 import coolhead.dask
-from conftest import distributed, make_rows
 from coolhead.baselines.multidomain import MultiDomainTemperature
 from coolhead.calibrators.clustered.calibrators import (
     NearestClusterTemperature,

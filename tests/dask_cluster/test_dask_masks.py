@@ -3,9 +3,9 @@
 import dask.array as da
 import numpy as np
 import pytest
+from spread_rows import distributed, make_rows
 
 import coolhead.dask
-from conftest import distributed, make_rows
 from coolhead.numerics.temperature import fit_temperature
 
 pytestmark = pytest.mark.usefixtures("one_process")

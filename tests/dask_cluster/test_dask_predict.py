@@ -4,9 +4,9 @@ import dask
 import dask.array as da
 import numpy as np
 import pytest
+from spread_rows import make_rows
 
 import coolhead.dask
-from conftest import make_rows
 from coolhead.calibrators.ensemble import TemperatureEnsemble
 from coolhead.metrics import (
     brier_score,

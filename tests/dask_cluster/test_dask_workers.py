@@ -6,9 +6,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from spread_rows import distributed, make_rows
 
 import coolhead.dask
-from conftest import distributed, make_rows
 from coolhead.calibrators.ensemble import TemperatureEnsemble
 
 # One cluster, even where the tests themselves are spread over processes.

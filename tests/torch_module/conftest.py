@@ -6,16 +6,12 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
+from exported import CALIBRATORS, PROBLEMS
 from threadpoolctl import threadpool_limits
 
-from contract.problems import calibrators, fitted, problems, variants
+from contract.problems import fitted
 from coolhead.calibrators.ensemble import TemperatureEnsemble
 from coolhead.torch import CalibratedSoftmax, export_onnx
-
-PROBLEMS = problems()
-# The only one that torch refuses, see test_torch_agreement.
-CALIBRATORS = {**calibrators(), **variants()}
-EXPORTED = [name for name in CALIBRATORS if name != "OutsideCalibrator"]
 
 
 class Case(NamedTuple):

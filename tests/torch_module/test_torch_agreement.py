@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from exported import CALIBRATORS, EXPORTED, PROBLEMS
 from sklearn.linear_model import LogisticRegression
 
 import coolhead as ch
-from conftest import CALIBRATORS, EXPORTED, PROBLEMS
 from contract.problems import calibrators, fitted, masked_problem
 from coolhead.torch import CalibratedSoftmax
 from coolhead.torch.calibrated.agreement import Batch, hostile_batches

@@ -112,11 +112,14 @@ def group_sums(
     codes = groups.codes if visit is None else groups.codes[visit]
     share = groups.share if visit is None else groups.share[visit]
     moments = row_moments(rows, np.exp(log_inverse)[codes], visit, exact=exact)
+    with np.errstate(over="ignore"):
+        # One row out of all proportion: the error of T is then as good as infinite.
+        squares = np.square(share * moments.score)
     return Sums(
         np.bincount(codes, share * moments.loss, groups.count),
         np.bincount(codes, share * moments.score, groups.count),
         np.bincount(codes, share * moments.curvature, groups.count),
-        np.bincount(codes, np.square(share * moments.score), groups.count),
+        np.bincount(codes, squares, groups.count),
     )
 
 
