@@ -6,7 +6,7 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
-from exported import CALIBRATORS, PROBLEMS
+from exported import CALIBRATORS, EXPORTED, PROBLEMS
 from threadpoolctl import threadpool_limits
 
 from contract.problems import fitted
