@@ -32,6 +32,7 @@ MAX_WIDTH = 2**24
 OWN_ROOMS = (
     "coolhead.calibrators",
     "coolhead.baselines",
+    "coolhead.new_domain",
     "coolhead.shift",
     "coolhead.numerics",
 )

@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "paper": set(),
     "archive": {"numerics", "files"},
     "calibrators": {"numerics", "metrics", "shift"},
+    "new_domain": {"numerics", "metrics", "shift", "calibrators", "lazy"},
     # The simulated formations pass through a backbone, where torch is installed.
     "datasets": {"archive", "files", "numerics", "torch"},
     "heads": {"archive", "datasets", "files", "numerics"},

@@ -10,6 +10,7 @@ __getattr__, __dir__, __all__ = lazy_names(  # pyright: ignore
         "classifier": ["CalibratedClassifier"],
         "clustered": ["NearestClusterTemperature", "RegressedTemperature"],
         "ensemble": ["TemperatureEnsemble"],
+        "offset": ["OffsetTemperature"],
         "select": ["LeaveOneDomainOut", "SelectByDomain"],
         "shift_aware": ["ShiftAwareTemperature"],
         "temperature": ["TemperatureScaling"],

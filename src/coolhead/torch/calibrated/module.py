@@ -8,7 +8,11 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
 from coolhead.calibrators.details import find_clusters
-from coolhead.torch.calibrated import learned, shift_aware  # noqa: F401  (both register theirs)
+from coolhead.torch.calibrated import (  # noqa: F401  (all register theirs)
+    learned,
+    offset,
+    shift_aware,
+)
 from coolhead.torch.calibrated.reading import find_layer, pool
 from coolhead.torch.calibrated.temperature import (
     Exact,

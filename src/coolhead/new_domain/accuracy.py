@@ -1,0 +1,100 @@
+"""Expected accuracy of a domain: witnesses weighed, labels counted, an interval."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from coolhead.metrics.intervals import Interval
+from coolhead.new_domain.evidence import Evidence
+from coolhead.new_domain.offsets import shrunk_scale
+from coolhead.new_domain.posterior import (
+    Belief,
+    Witness,
+    believe,
+    expit,
+    label_log_density,
+    logit,
+    mean_shifted,
+)
+
+# Chosen on families of data that are not reported: docs/new-domain.md.
+PRIOR_SCALE, PRIOR_WORTH = 0.3, 4.0
+BATCH_SCALE, BATCH_WORTH = 0.8, 4.0
+# How much a witness's scale grows with the spread of the labelled accuracies.
+BATCH_PER_SPREAD = 0.5
+LARGEST_SHIFT = 8.0
+REPRESENTATIVES = 2_000
+NORMAL_90 = 1.6448536269514722
+
+
+class Labelled(NamedTuple):
+    """Labelled rows: calibrated confidence, whether right, share they stand for."""
+
+    confidence: np.ndarray
+    right: np.ndarray
+    weights: np.ndarray
+
+
+def left_out_witness(confidence: float, evidence: Evidence | None) -> Witness:
+    """Mean confidence is about right, as far as it was for left-out domains."""
+    scale = PRIOR_SCALE
+    if evidence is not None:
+        scale = shrunk_scale(
+            evidence.residuals, evidence.noise, PRIOR_SCALE, PRIOR_WORTH
+        )
+    return Witness("left_out", float(logit(confidence)), scale)
+
+
+def batch_witness(accuracy: float, evidence: Evidence) -> Witness:
+    """What the unlabelled rows suggest, as far as that was true of left-out domains."""
+    usual = shrunk_scale(
+        evidence.witness_residuals, evidence.noise, BATCH_SCALE, BATCH_WORTH
+    )
+    spread = float(np.std(logit(evidence.labelled_accuracy)))
+    scale = float(np.hypot(usual, BATCH_PER_SPREAD * spread))
+    return Witness("batch", float(logit(accuracy)), scale)
+
+
+def representatives(confidence: np.ndarray) -> np.ndarray:
+    """At most 2,000 of the confidences, evenly through their order."""
+    if len(confidence) <= REPRESENTATIVES:
+        return confidence
+    places = (np.arange(REPRESENTATIVES) + 0.5) * len(confidence) / REPRESENTATIVES
+    return np.sort(confidence)[places.astype(np.intp)]
+
+
+def believe_accuracy(
+    confidence: np.ndarray, witnesses: Sequence[Witness], labelled: Labelled | None
+) -> Belief:
+    """What is believed of the logit of the accuracy.
+
+    confidence : calibrated confidences of the domain's rows. They are moved together
+        on the logit scale, which reaches every accuracy.
+    """
+    few = representatives(confidence)
+
+    def log_density(shift: np.ndarray) -> np.ndarray:
+        accuracy = logit(mean_shifted(few, shift))
+        total = np.zeros(len(shift))
+        for witness in witnesses:
+            total += witness.log_density(accuracy)
+        if labelled is not None:
+            total += label_log_density(*labelled, shift)
+        return total
+
+    shifts = believe(log_density, -LARGEST_SHIFT, LARGEST_SHIFT)
+    return Belief(logit(mean_shifted(few, shifts.grid)), shifts.probability)
+
+
+def accuracy_interval(belief: Belief, confidence: np.ndarray) -> Interval:
+    """Estimate and 90 % interval; the rows are a sample of their domain, too."""
+    middle = belief.mean
+    estimate = float(expit(middle))
+    noise = float(np.std(confidence)) / np.sqrt(len(confidence))
+    noise *= NORMAL_90 / max(estimate * (1 - estimate), 0.01)
+    below = np.hypot(middle - belief.quantile(0.05), noise)
+    above = np.hypot(belief.quantile(0.95) - middle, noise)
+    return Interval(
+        estimate, float(expit(middle - below)), float(expit(middle + above))
+    )
