@@ -20,9 +20,8 @@ from coolhead.new_domain.posterior import (
 
 # Chosen on families of data that are not reported: docs/new-domain.md.
 PRIOR_SCALE, PRIOR_WORTH = 0.3, 4.0
-BATCH_SCALE, BATCH_WORTH = 0.8, 4.0
-# How much a witness's scale grows with the spread of the labelled accuracies.
-BATCH_PER_SPREAD = 0.5
+BATCH_SCALE = {"surer": 0.6, "agreement": 0.8}
+BATCH_WORTH = 4.0
 LARGEST_SHIFT = 8.0
 REPRESENTATIVES = 2_000
 NORMAL_90 = 1.6448536269514722
@@ -46,14 +45,13 @@ def left_out_witness(confidence: float, evidence: Evidence | None) -> Witness:
     return Witness("left_out", float(logit(confidence)), scale)
 
 
-def batch_witness(accuracy: float, evidence: Evidence) -> Witness:
+def batch_witness(name: str, accuracy: float, evidence: Evidence) -> Witness:
     """What the unlabelled rows suggest, as far as that was true of left-out domains."""
-    usual = shrunk_scale(
-        evidence.witness_residuals, evidence.noise, BATCH_SCALE, BATCH_WORTH
-    )
-    spread = float(np.std(logit(evidence.labelled_accuracy)))
-    scale = float(np.hypot(usual, BATCH_PER_SPREAD * spread))
-    return Witness("batch", float(logit(accuracy)), scale)
+    errors, noise = np.zeros(0), np.zeros(0)
+    if name in evidence.suggested:
+        errors, noise = evidence.suggestion_residuals(name), evidence.noise
+    scale = shrunk_scale(errors, noise, BATCH_SCALE[name], BATCH_WORTH)
+    return Witness(name, float(logit(accuracy)), scale)
 
 
 def representatives(confidence: np.ndarray) -> np.ndarray:

@@ -1,19 +1,50 @@
-"""What unlabelled rows say about their own accuracy.
+"""What unlabelled rows say about their own accuracy: two witnesses who err differently.
 
-Two witnesses who err differently: the share of rows surer than a threshold at which
-labelled domains are right as often as they are sure (ATC; Garg et al. 2022), and the
-mean probability of labels dealt out so that every class gets its usual share (COT; Lu
-et al. 2023). Their mean on the logit scale is what is believed.
+"surer": the share of rows above the confidence that, on labelled domains, as many rows
+exceed as are right (average thresholded confidence; Garg et al. 2022). "agreement": the
+share on which a second classifier agrees, one that learned from the calibration labels.
 """
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from coolhead.new_domain.posterior import expit, logit
-from coolhead.numerics import softmax
+# Ridge of the second classifier, per row, on standardised features.
+RIDGE = 0.3
 
-TRANSPORTED_ROWS = 500
+
+@dataclass(frozen=True)
+class SecondClassifier:
+    """Linear scores x @ weights + bias of each class; weights (d, k), bias (k,)."""
+
+    weights: np.ndarray
+    bias: np.ndarray
+
+    def predict(self, features: np.ndarray) -> np.ndarray:
+        """The class with the largest score, (n,)."""
+        return np.argmax(features @ self.weights + self.bias, axis=1)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a batch is compared with.
+
+    threshold : confidence that as many labelled rows exceed as are right.
+    second : a classifier of the features, or None without features.
+    """
+
+    threshold: float
+    second: SecondClassifier | None
+
+    def suggest(
+        self, confidence: np.ndarray, predicted: np.ndarray, features: Any
+    ) -> dict[str, float]:
+        """The accuracy of rows without labels, as each witness has it."""
+        found = {"surer": _share(confidence > self.threshold)}
+        if self.second is not None and features is not None:
+            found["agreement"] = _share(self.second.predict(features) == predicted)
+        return found
 
 
 def equal_domains_threshold(
@@ -28,45 +59,28 @@ def equal_domains_threshold(
     return float(confidence[order[min(at, len(order) - 1)]])
 
 
-def transported_accuracy(
-    logits: np.ndarray, temperature: np.ndarray, label_shares: np.ndarray
-) -> float:
-    """Mean probability of labels assigned best under the given shares of classes.
-
-    Solved on at most 500 rows, evenly taken: the assignment is cubic in their number.
-    """
-    from scipy.optimize import linear_sum_assignment
-
-    wanted = min(len(logits), TRANSPORTED_ROWS)
-    rows = np.linspace(0, len(logits) - 1, wanted).astype(np.intp)
-    probabilities = softmax.softmax(logits[rows], temperature[rows])
-    columns = np.repeat(np.arange(len(label_shares)), _counts(label_shares, wanted))
-    cost = probabilities[:, columns]
-    row, column = linear_sum_assignment(cost, maximize=True)
-    return float(cost[row, column].mean())
-
-
-def batch_accuracy(
-    logits: np.ndarray,
-    temperature: np.ndarray,
-    confidence: np.ndarray,
-    known: Any,
-) -> float:
-    """The accuracy that unlabelled rows suggest.
-
-    known : has `threshold`, of labelled domains, and their `label_shares`.
-    """
-    surer = float(np.mean(confidence > known.threshold))
-    # A share of few rows is never quite 0 or 1.
-    surer = (surer * len(confidence) + 0.5) / (len(confidence) + 1)
-    dealt = transported_accuracy(logits, temperature, known.label_shares)
-    return float(expit((logit(surer) + logit(dealt)) / 2))
+def train_second(
+    features: np.ndarray, labels: np.ndarray, n_classes: int
+) -> SecondClassifier:
+    """Ridge regression on the classes, in closed form."""
+    centre, scale = features.mean(axis=0), features.std(axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    rows = ((features - centre) / scale).astype(np.float64)
+    shares = np.bincount(labels, minlength=n_classes) / len(labels)
+    target = np.eye(n_classes)[labels] - shares
+    if len(rows) < rows.shape[1]:
+        # The same solution from the smaller of the two systems.
+        gram = rows @ rows.T
+        gram[np.diag_indices_from(gram)] += RIDGE * len(rows)
+        weights = rows.T @ np.linalg.solve(gram, target)
+    else:
+        gram = rows.T @ rows
+        gram[np.diag_indices_from(gram)] += RIDGE * len(rows)
+        weights = np.linalg.solve(gram, rows.T @ target)
+    weights = weights / scale[:, None]
+    return SecondClassifier(weights, shares - centre @ weights)
 
 
-def _counts(shares: np.ndarray, total: int) -> np.ndarray:
-    """Whole numbers proportional to the shares that sum to `total`."""
-    wanted = shares / shares.sum() * total
-    counts = np.floor(wanted).astype(np.intp)
-    largest = np.argsort(counts - wanted, kind="stable")[: total - counts.sum()]
-    counts[largest] += 1
-    return counts
+def _share(found: np.ndarray) -> float:
+    """A share of few rows is never quite 0 or 1."""
+    return float((found.sum() + 0.5) / (len(found) + 1))

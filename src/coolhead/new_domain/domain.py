@@ -16,7 +16,6 @@ from coolhead.new_domain.accuracy import (
     believe_accuracy,
     left_out_witness,
 )
-from coolhead.new_domain.batch import batch_accuracy
 from coolhead.new_domain.evidence import Evidence
 from coolhead.new_domain.labelling import (
     asking_order,
@@ -133,19 +132,15 @@ class NewDomain:
     def evidence(self) -> dict[str, Witness]:
         """What is known before labels: where each puts the logit of the accuracy."""
         known = self._known
-        found = [left_out_witness(float(self._confidence.mean()), known)]
-        if "left_out" not in self._use:
-            # A wide default in its place: some belief is needed to start from.
-            found = [left_out_witness(float(self._confidence.mean()), None)]
+        # Without left-out domains a default in their place: beliefs start somewhere.
+        prior = known if "left_out" in self._use else None
+        found = [left_out_witness(float(self._confidence.mean()), prior)]
         if "batch" in self._use and known is not None:
-            found.append(batch_witness(self._batch_accuracy, known))
+            suggested = known.comparison.suggest(
+                self._confidence, self._predicted, self._features
+            )
+            found += [batch_witness(*one, known) for one in suggested.items()]
         return {witness.name: witness for witness in found}
-
-    @cached_property
-    def _batch_accuracy(self) -> float:
-        return batch_accuracy(
-            self._logits, self._temperature, self._confidence, self._known
-        )
 
     @cached_property
     def accuracy(self) -> Interval:

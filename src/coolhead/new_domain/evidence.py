@@ -10,7 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 from coolhead.calibrators.base import FitData
 from coolhead.calibrators.domains import Domains, find_domains, leave_one_out
 from coolhead.calibrators.select.calibrator import fit_on
-from coolhead.new_domain.batch import batch_accuracy, equal_domains_threshold
+from coolhead.new_domain.batch import (
+    Comparison,
+    equal_domains_threshold,
+    train_second,
+)
 from coolhead.new_domain.offsets import best_offset, shrunk_scale
 from coolhead.new_domain.posterior import logit
 from coolhead.new_domain.scores import conformal_scores
@@ -41,11 +45,11 @@ class Evidence:
     domains, sizes : (m,) calibration domains that were left out, and their rows.
     accuracy, confidence : (m,) share of right rows, and mean confidence of a
         calibrator fitted on the other domains.
-    witness : (m,) accuracy that their rows suggested without labels.
+    suggested : accuracy that their rows suggested without labels, (m,) for each
+        witness of `coolhead.new_domain.batch`.
     offsets, offset_errors : (m,) best offset of log T(x) and its standard error.
     group_spread : how far predicted classes stray from their domain, logit scale.
-    labelled_accuracy : (d,) accuracy of every labelled domain, the source included.
-    threshold, label_shares : what the unlabelled batch is compared with.
+    comparison : what an unlabelled batch is compared with.
     scores : {"lac": (r,), "aps": (r,)} of every row, by calibrators that did not see
         its domain; score_domains : (r,) whose they are.
     regions : where the calibration features lie, or None.
@@ -55,13 +59,11 @@ class Evidence:
     sizes: np.ndarray
     accuracy: np.ndarray
     confidence: np.ndarray
-    witness: np.ndarray
+    suggested: dict[str, np.ndarray]
     offsets: np.ndarray
     offset_errors: np.ndarray
     group_spread: float
-    labelled_accuracy: np.ndarray
-    threshold: float
-    label_shares: np.ndarray
+    comparison: Comparison
     scores: dict[str, np.ndarray]
     score_domains: np.ndarray
     regions: Regions | None
@@ -71,23 +73,15 @@ class Evidence:
         """(m,) logit of accuracy minus logit of mean confidence."""
         return logit(self.accuracy) - logit(self.confidence)
 
-    @property
-    def witness_residuals(self) -> np.ndarray:
-        """(m,) logit of accuracy minus that of what the unlabelled rows suggested."""
-        return logit(self.accuracy) - logit(self.witness)
+    def suggestion_residuals(self, name: str) -> np.ndarray:
+        """(m,) logit of accuracy minus that of what a witness suggested."""
+        return logit(self.accuracy) - logit(self.suggested[name])
 
     @property
     def noise(self) -> np.ndarray:
         """(m,) standard error of the logit of accuracy."""
         kept = np.clip(self.accuracy, 0.02, 0.98)
         return 1 / np.sqrt(self.sizes * kept * (1 - kept))
-
-
-class Known(NamedTuple):
-    """What a batch is compared with; see `batch_accuracy`."""
-
-    threshold: float
-    label_shares: np.ndarray
 
 
 class LeftOut(NamedTuple):
@@ -97,7 +91,7 @@ class LeftOut(NamedTuple):
     size: int
     accuracy: float
     confidence: float
-    witness: float
+    suggested: dict[str, float]
     offset: float
     offset_error: float
     group_residuals: np.ndarray
@@ -125,7 +119,11 @@ def learn_evidence(
     domains = find_domains(data.domains, source_domain, len(data.labels))
     left_out = list(_left_out(calibrator, data, domains, reference_features))
     inside = _labelled(calibrator, data, domains, np.ones(len(data.labels), bool))
-    away = ~domains.source_rows if not domains.is_source.all() else inside.right >= 0
+    away = (
+        ~domains.source_rows
+        if not domains.is_source.all()
+        else np.ones(len(data.labels), bool)
+    )
     scores = {one.name: one.scores for one in left_out}
     if not left_out:
         # One domain vouches for itself: enough for sets of rows like its own.
@@ -139,22 +137,18 @@ def learn_evidence(
     return Evidence(
         np.array([one.name for one in left_out], np.str_),
         np.array([one.size for one in left_out], np.int64),
-        *(
-            np.array([getattr(one, field) for one in left_out], np.float64)
-            for field in (
-                "accuracy",
-                "confidence",
-                "witness",
-                "offset",
-                "offset_error",
-            )
-        ),
+        _column(left_out, "accuracy"),
+        _column(left_out, "confidence"),
+        {
+            name: np.array([one.suggested[name] for one in left_out])
+            for name in (left_out[0].suggested if left_out else ())
+        },
+        _column(left_out, "offset"),
+        _column(left_out, "offset_error"),
         group_spread=shrunk_scale(
             np.concatenate(residuals), np.concatenate(noise), GROUP_SPREAD, GROUP_WORTH
         ),
-        labelled_accuracy=_by_domain(domains, inside.right),
-        threshold=inside.known.threshold,
-        label_shares=inside.known.label_shares,
+        comparison=inside.comparison,
         scores={
             kind: np.concatenate([found[kind] for found in scores.values()])
             for kind in ("lac", "aps")
@@ -166,8 +160,7 @@ def learn_evidence(
 
 class _Seen(NamedTuple):
     temperature: np.ndarray
-    right: np.ndarray
-    known: Known
+    comparison: Comparison
 
 
 def _checked(
@@ -201,17 +194,14 @@ def _labelled(
     right = predicted == data.labels[rows]
     codes = np.unique(domains.codes[rows], return_inverse=True)[1]
     threshold = equal_domains_threshold(sure, right, codes)
-    away = rows & ~domains.source_rows
-    shares = _label_shares(data, domains, away if away.any() else rows)
-    return _Seen(temperature, right, Known(threshold, shares))
-
-
-def _label_shares(data: FitData, domains: Domains, rows: np.ndarray) -> np.ndarray:
-    """Share of each class, every domain counting the same."""
-    codes = domains.codes[rows]
-    weights = 1.0 / np.bincount(codes)[codes]
-    shares = np.bincount(data.labels[rows], weights, data.rows.logits.shape[1])
-    return shares / shares.sum()
+    second = None
+    if data.features is not None:
+        # The head learned from the source; the second opinion comes from elsewhere.
+        away = rows & ~domains.source_rows
+        kept = away if away.any() else rows
+        n_classes = data.rows.logits.shape[1]
+        second = train_second(data.features[kept], data.labels[kept], n_classes)
+    return _Seen(temperature, Comparison(threshold, second))
 
 
 def _left_out(
@@ -219,14 +209,14 @@ def _left_out(
 ) -> Iterator[LeftOut]:
     for fold in leave_one_out(domains):
         fitted = fit_on(calibrator, data, domains, fold.inside, reference)
-        known = _labelled(fitted, data, domains, fold.inside).known
+        seen = _labelled(fitted, data, domains, fold.inside)
         for code in np.unique(domains.codes[fold.outside]):
             rows = np.flatnonzero(domains.codes == code)
-            yield _look(fitted, data, str(domains.names[code]), rows, known)
+            yield _look(fitted, data, str(domains.names[code]), rows, seen.comparison)
 
 
 def _look(
-    fitted: Any, data: FitData, name: str, rows: np.ndarray, known: Known
+    fitted: Any, data: FitData, name: str, rows: np.ndarray, known: Comparison
 ) -> LeftOut:
     logits, labels = data.rows.logits[rows], data.labels[rows]
     temperature = _temperature(fitted, data, rows)
@@ -239,10 +229,11 @@ def _look(
     accuracy = (right.sum() + 0.5) / (n_rows + 1)
     residual = float(logit(accuracy) - logit(sure.mean()))
     groups = group_residuals(sure, right, predicted, residual)
-    witness = batch_accuracy(logits, temperature, sure, known)
+    features = None if data.features is None else data.features[rows]
+    suggested = known.suggest(sure, predicted, features)
     scores = conformal_scores(logits, labels, temperature)
     return LeftOut(
-        name, n_rows, accuracy, float(sure.mean()), witness, *offset, *groups, scores
+        name, n_rows, accuracy, float(sure.mean()), suggested, *offset, *groups, scores
     )
 
 
@@ -262,6 +253,5 @@ def group_residuals(
     return np.array(found), np.array(noise)
 
 
-def _by_domain(domains: Domains, right: np.ndarray) -> np.ndarray:
-    sizes = np.bincount(domains.codes)
-    return (np.bincount(domains.codes, right) + 0.5) / (sizes + 1)
+def _column(left_out: list[LeftOut], field: str) -> np.ndarray:
+    return np.array([getattr(one, field) for one in left_out], np.float64)

@@ -38,7 +38,7 @@ class Belief(NamedTuple):
 
 
 class Witness(NamedTuple):
-    """One piece of evidence: where it puts the logit of the accuracy, and how surely."""
+    """One piece of evidence: where it puts the logit of accuracy, and how surely."""
 
     name: str
     centre: float

@@ -76,7 +76,7 @@ def domains_needed(coverage: float) -> int:
 
 
 def _quantile(scores: np.ndarray, mass: np.ndarray, coverage: float) -> float:
-    """Smallest score below which `coverage` lies; infinite where the mass ends first."""
+    """Smallest score with `coverage` below it; infinite where the mass ends first."""
     order = np.argsort(scores, kind="stable")
     below = np.cumsum(mass[order])
     at = int(np.searchsorted(below, coverage - 1e-12))

@@ -6,11 +6,11 @@ from typing import Any
 from coolhead.metrics.intervals import Interval
 
 MANY_OUTSIDE = 0.5
-NAMES = {"left_out": "left-out domains", "batch": "unlabelled rows", "labels": "labels"}
 
 
 def percent(found: Interval) -> str:
-    return f"{100 * found.estimate:.0f} % ({100 * found.low:.0f} to {100 * found.high:.0f})"
+    estimate, low, high = (100 * v for v in (found.estimate, found.low, found.high))
+    return f"{estimate:.0f} % ({low:.0f} to {high:.0f})"
 
 
 def as_sentence(there: Any) -> str:
@@ -35,7 +35,7 @@ def as_sentence(there: Any) -> str:
 def steps(there: Any) -> list[tuple[str, Interval]]:
     """Expected accuracy as each kind of evidence is added."""
     found = [("left-out domains", there.without("batch", "labels").accuracy)]
-    if "batch" in there.evidence:
+    if len(there.evidence) > 1:
         found.append(("+ unlabelled rows", there.without("labels").accuracy))
     if there.n_labels:
         found.append((f"+ {there.n_labels} labels", there.accuracy))
