@@ -20,6 +20,8 @@ from coolhead.new_domain.posterior import (
 
 # Chosen on families of data that are not reported: docs/new-domain.md.
 PRIOR_SCALE, PRIOR_WORTH = 0.3, 4.0
+# A little wider for intervals: missing the truth is worse than a point of ECE.
+INTERVAL_SCALE = 0.4
 BATCH_SCALE = {"surer": 0.6, "agreement": 0.8}
 BATCH_WORTH = 4.0
 LARGEST_SHIFT = 8.0
@@ -49,9 +51,42 @@ def batch_witness(name: str, accuracy: float, evidence: Evidence) -> Witness:
     """What the unlabelled rows suggest, as far as that was true of left-out domains."""
     errors, noise = np.zeros(0), np.zeros(0)
     if name in evidence.suggested:
-        errors, noise = evidence.suggestion_residuals(name), evidence.noise
+        errors, noise = evidence.errors_of(name), evidence.noise
     scale = shrunk_scale(errors, noise, BATCH_SCALE[name], BATCH_WORTH)
     return Witness(name, float(logit(accuracy)), scale)
+
+
+def together(witnesses: Sequence[Witness], evidence: Evidence | None) -> Witness:
+    """One witness for all: where they put it, and how far off that was elsewhere.
+
+    Witnesses err alike, as all of them look at the same confidences: multiplied
+    together they would be far too sure. So each left-out domain is asked the same way.
+    """
+    if evidence is None:
+        return Witness("together", _middle(witnesses), INTERVAL_SCALE)
+    errors = np.empty(len(evidence.domains))
+    for index in range(len(errors)):
+        centres = [
+            float(logit(evidence.said(witness.name)[index])) for witness in witnesses
+        ]
+        moved = [
+            witness._replace(centre=centre)
+            for witness, centre in zip(witnesses, centres, strict=True)
+        ]
+        errors[index] = logit(evidence.accuracy[index]) - _middle(moved)
+    scale = shrunk_scale(errors, evidence.noise, INTERVAL_SCALE, PRIOR_WORTH)
+    return Witness("together", _middle(witnesses), scale)
+
+
+def _middle(witnesses: Sequence[Witness]) -> float:
+    """Mean of the product of what the witnesses say."""
+    centres = [witness.centre for witness in witnesses]
+    reach = 4 * max(witness.scale for witness in witnesses)
+
+    def log_density(values: np.ndarray) -> np.ndarray:
+        return np.sum([witness.log_density(values) for witness in witnesses], axis=0)
+
+    return believe(log_density, min(centres) - reach, max(centres) + reach).mean
 
 
 def representatives(confidence: np.ndarray) -> np.ndarray:

@@ -15,6 +15,7 @@ from coolhead.new_domain.accuracy import (
     batch_witness,
     believe_accuracy,
     left_out_witness,
+    together,
 )
 from coolhead.new_domain.evidence import Evidence
 from coolhead.new_domain.labelling import (
@@ -149,8 +150,9 @@ class NewDomain:
 
     @cached_property
     def _belief(self) -> Belief:
-        witnesses = list(self.evidence.values())
-        return believe_accuracy(self._confidence, witnesses, self._labelled())
+        known = self._known if "left_out" in self._use else None
+        witness = together(list(self.evidence.values()), known)
+        return believe_accuracy(self._confidence, [witness], self._labelled())
 
     def _labelled(self, wanted: np.ndarray | None = None) -> Labelled | None:
         """The labelled rows, or those of them that a mask picks."""

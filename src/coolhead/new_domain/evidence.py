@@ -71,11 +71,15 @@ class Evidence:
     @property
     def residuals(self) -> np.ndarray:
         """(m,) logit of accuracy minus logit of mean confidence."""
-        return logit(self.accuracy) - logit(self.confidence)
+        return self.errors_of("left_out")
 
-    def suggestion_residuals(self, name: str) -> np.ndarray:
-        """(m,) logit of accuracy minus that of what a witness suggested."""
-        return logit(self.accuracy) - logit(self.suggested[name])
+    def said(self, name: str) -> np.ndarray:
+        """(m,) accuracy of each left-out domain according to a witness."""
+        return self.confidence if name == "left_out" else self.suggested[name]
+
+    def errors_of(self, name: str) -> np.ndarray:
+        """(m,) logit of accuracy minus that of what a witness said."""
+        return logit(self.accuracy) - logit(self.said(name))
 
     @property
     def noise(self) -> np.ndarray:

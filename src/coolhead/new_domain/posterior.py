@@ -111,5 +111,5 @@ def label_log_density(
     excess = weights @ miss
     # Where confidence is wrong about single rows its own variance is too small.
     expected = np.square(weights) @ np.maximum(c * (1 - c), SMALLEST_VARIANCE)
-    seen = np.square(weights) @ np.square(miss)
+    seen = np.square(weights) @ np.square(miss - excess)
     return -np.square(excess) / (2 * np.maximum(expected, seen))
