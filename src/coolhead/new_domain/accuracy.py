@@ -37,6 +37,13 @@ class Labelled(NamedTuple):
     weights: np.ndarray
 
 
+class GroupAccuracy(NamedTuple):
+    """Of some rows: how many, and how often they are expected to be right."""
+
+    n_rows: int
+    accuracy: Interval
+
+
 def left_out_witness(confidence: float, evidence: Evidence | None) -> Witness:
     """Mean confidence is about right, as far as it was for left-out domains."""
     scale = PRIOR_SCALE
@@ -131,3 +138,16 @@ def accuracy_interval(belief: Belief, confidence: np.ndarray) -> Interval:
     return Interval(
         estimate, float(expit(middle - below)), float(expit(middle + above))
     )
+
+
+def group_accuracy(
+    confidence: np.ndarray, moved: float, scale: float, labelled: Labelled | None
+) -> GroupAccuracy:
+    """Expected accuracy of a part of a domain, which strays from the whole.
+
+    moved : logit of the domain's accuracy minus that of its mean confidence; scale :
+        how far off that may be for a part of it.
+    """
+    witness = Witness("domain", float(logit(confidence.mean())) + moved, scale)
+    belief = believe_accuracy(confidence, [witness], labelled)
+    return GroupAccuracy(len(confidence), accuracy_interval(belief, confidence))

@@ -3,21 +3,24 @@
 import copy
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 
 from coolhead.calibrators.offset import OffsetTemperature
 from coolhead.metrics.intervals import Interval, check_count
 from coolhead.new_domain.accuracy import (
+    GroupAccuracy,
     Labelled,
     accuracy_interval,
     batch_witness,
     believe_accuracy,
+    group_accuracy,
     left_out_witness,
     together,
 )
-from coolhead.new_domain.evidence import Evidence
+from coolhead.new_domain.checks import KINDS, check_calibrator, check_use
+from coolhead.new_domain.evidence import GROUP_SPREAD, Evidence
 from coolhead.new_domain.labelling import (
     asking_order,
     choose_rows,
@@ -31,27 +34,18 @@ from coolhead.new_domain.labels import (
     merge_labels,
 )
 from coolhead.new_domain.posterior import Belief, Witness, expit, logit
-from coolhead.new_domain.scores import SCORES, members
-from coolhead.new_domain.sets import PredictionSets, score_limit
+from coolhead.new_domain.scores import members
+from coolhead.new_domain.sets import PredictionSets, find_limit
 from coolhead.new_domain.temperature import (
     LabelledLogits,
     best_domain_offset,
     confidence_curve,
 )
 from coolhead.new_domain.threshold import Threshold, find_threshold
-from coolhead.new_domain.words import as_html, as_sentence, draw
+from coolhead.new_domain.words import as_html, as_sentence, draw, find_notes
 from coolhead.numerics.checks import check_domains, check_features
 from coolhead.numerics.softmax import confidence as confidence_of
 from coolhead.shift.coverage import Coverage, coverage
-
-KINDS = ("left_out", "batch", "labels")
-
-
-class GroupAccuracy(NamedTuple):
-    """Of some rows: how many, and how often they are expected to be right."""
-
-    n_rows: int
-    accuracy: Interval
 
 
 class NewDomain:
@@ -91,8 +85,8 @@ class NewDomain:
         use: Sequence[str] = KINDS,
         random_state: int = 0,
     ):
-        self._base = _checked_calibrator(calibrator)
-        self._use = _checked_use(use)
+        self._base = check_calibrator(calibrator)
+        self._use = check_use(use)
         self._logits, checked = calibrator._check_query(logits, features)
         if checked is None and features is not None:
             checked = check_features(features, len(self._logits))
@@ -140,7 +134,9 @@ class NewDomain:
             suggested = known.comparison.suggest(
                 self._confidence, self._predicted, self._features
             )
-            found += [batch_witness(*one, known) for one in suggested.items()]
+            found += [
+                batch_witness(name, share, known) for name, share in suggested.items()
+            ]
         return {witness.name: witness for witness in found}
 
     @cached_property
@@ -197,25 +193,20 @@ class NewDomain:
         return self._by(check_domains(groups, self.n_rows, "groups"))
 
     def _by(self, groups: np.ndarray) -> dict[Any, GroupAccuracy]:
-        spread = self._group_spread
         moved = self._belief.mean - float(logit(self._confidence.mean()))
-        found = {}
-        for name in np.unique(groups):
-            rows = groups == name
-            sure = self._confidence[rows]
-            centre = float(logit(sure.mean())) + moved
-            scale = float(np.hypot(self._belief.deviation, spread))
-            witness = Witness("domain", centre, scale)
-            belief = believe_accuracy(sure, [witness], self._labelled(rows))
-            found[name.item()] = GroupAccuracy(
-                int(rows.sum()), accuracy_interval(belief, sure)
+        scale = float(np.hypot(self._belief.deviation, self._group_spread))
+        return {
+            name.item(): group_accuracy(
+                self._confidence[groups == name],
+                moved,
+                scale,
+                self._labelled(groups == name),
             )
-        return found
+            for name in np.unique(groups)
+        }
 
     @property
     def _group_spread(self) -> float:
-        from coolhead.new_domain.evidence import GROUP_SPREAD
-
         return GROUP_SPREAD if self._known is None else self._known.group_spread
 
     def rows_to_label(
@@ -265,7 +256,7 @@ class NewDomain:
 
     def without(self, *kinds: str) -> Self:
         """The same domain with some kinds of evidence switched off."""
-        _checked_use(kinds)
+        check_use(kinds)
         new = self._copy("evidence")
         new._use = tuple(kind for kind in self._use if kind not in kinds)
         return new
@@ -301,38 +292,15 @@ class NewDomain:
         Scores come from the calibrator as it was fitted: a promise that rests on
         left-out domains must treat this one as they were treated.
         """
-        if score not in SCORES:
-            raise ValueError(f"score is {score!r}; wanted one of {', '.join(SCORES)}")
-        if self._known is None:
-            raise ValueError(
-                "sets need conformal scores of labelled domains, but the calibrator "
-                "was fitted without evidence; wanted evidence=learn_evidence(...)"
-            )
-        known = self._known
-        limit = score_limit(known.scores[score], known.score_domains, coverage, promise)
+        limit = find_limit(self._known, score, coverage, promise)
         found = members(self._logits, self._temperature, score, limit)
         return PredictionSets(found, coverage, promise, score, limit)
 
     @property
     def notes(self) -> list[str]:
         """What was missing, in sentences."""
-        known, found = self._known, []
-        if known is None:
-            found.append("fitted without evidence: the spread of domains is a default")
-        elif len(known.domains) == 0:
-            found.append(
-                "fewer than two calibration domains: no spread could be measured, a "
-                "default widens the interval"
-            )
-        place = asking_order(self._strata, self._random_state)[self._rows]
-        taken = np.bincount(self._strata[self._rows], minlength=1)
-        strange = int((place >= taken[self._strata[self._rows]]).sum())
-        if strange:
-            found.append(
-                f"{strange} labelled rows were not asked for by rows_to_label: they "
-                "are taken as drawn at random among rows of like confidence"
-            )
-        return found
+        place = asking_order(self._strata, self._random_state)
+        return find_notes(self._known, self._strata, place, self._rows)
 
     def __str__(self) -> str:
         return as_sentence(self)
@@ -345,24 +313,3 @@ class NewDomain:
     def plot(self, ax: Any = None) -> Any:
         """Expected accuracy as each kind of evidence is added; returns the axes."""
         return draw(self, ax)
-
-
-def _checked_calibrator(calibrator: Any) -> Any:
-    if not hasattr(calibrator, "_temperature") or not hasattr(
-        calibrator, "_check_query"
-    ):
-        raise TypeError(
-            f"calibrator is a {type(calibrator).__name__}; wanted a fitted calibrator "
-            "that divides the logits by a temperature, such as AutoCalibrator"
-        )
-    return calibrator
-
-
-def _checked_use(use: Sequence[str]) -> tuple[str, ...]:
-    kinds = (use,) if isinstance(use, str) else tuple(use)
-    unknown = [kind for kind in kinds if kind not in KINDS]
-    if unknown:
-        raise ValueError(
-            f"evidence {unknown[0]!r} is not known; wanted some of {', '.join(KINDS)}"
-        )
-    return kinds

@@ -184,8 +184,9 @@ def _checked(
 
 
 def _temperature(calibrator: Any, data: FitData, rows: np.ndarray) -> np.ndarray:
-    wanted = calibrator.uses_features and data.features is not None
-    features = data.features[rows] if wanted else None
+    features = None
+    if calibrator.uses_features and data.features is not None:
+        features = data.features[rows]
     return calibrator.temperature(data.rows.logits[rows], features)
 
 

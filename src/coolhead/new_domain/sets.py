@@ -1,8 +1,11 @@
 """Prediction sets, named for what they promise."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+
+from coolhead.new_domain.scores import SCORES
 
 PROMISES = ("pooled", "every_domain", "new_domain")
 
@@ -37,6 +40,18 @@ class PredictionSets:
             f"sets of {self.sizes.mean():.2f} classes on average that hold the true "
             f"one in {self.coverage:.0%} of the rows ({self.promise}, {self.score})"
         )
+
+
+def find_limit(known: Any, score: str, coverage: float, promise: str) -> float:
+    """`score_limit` of what a calibrator carries as evidence, or a refusal."""
+    if score not in SCORES:
+        raise ValueError(f"score is {score!r}; wanted one of {', '.join(SCORES)}")
+    if known is None:
+        raise ValueError(
+            "sets need conformal scores of labelled domains, but the calibrator "
+            "was fitted without evidence; wanted evidence=learn_evidence(...)"
+        )
+    return score_limit(known.scores[score], known.score_domains, coverage, promise)
 
 
 def score_limit(

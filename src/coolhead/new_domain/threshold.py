@@ -54,15 +54,17 @@ def find_threshold(
         raise ValueError(f"accuracy is {wanted}; wanted a share between 0 and 1")
     ordered = np.sort(confidence)[::-1].astype(np.float64)
     counts = np.arange(1, len(ordered) + 1)
-    means = [
+    likely, at_least = (
         np.cumsum(expit(logit(ordered) + shift_to(ordered, accuracy))) / counts
         for accuracy in (expected, lowest)
-    ]
+    )
     # Only the last of equal confidences can be told from the next.
     last = np.append(ordered[1:] < ordered[:-1], True)
     least = min(SMALLEST_ANSWERED, len(ordered))
-    enough = np.flatnonzero((means[1] >= wanted) & last & (counts >= least))
+    enough = np.flatnonzero((at_least >= wanted) & last & (counts >= least))
     at = int(enough[-1]) if len(enough) else least - 1
     found = float(ordered[at]) if len(enough) else None
     share = (at + 1) / len(ordered) if len(enough) else 0.0
-    return Threshold(found, share, *(float(m[at]) for m in means), wanted, level)
+    return Threshold(
+        found, share, float(likely[at]), float(at_least[at]), wanted, level
+    )

@@ -3,6 +3,8 @@
 from html import escape
 from typing import Any
 
+import numpy as np
+
 from coolhead.metrics.intervals import Interval
 
 MANY_OUTSIDE = 0.5
@@ -30,6 +32,32 @@ def as_sentence(there: Any) -> str:
     labels = f"{there.n_labels} labels" if there.n_labels else "no labels"
     text = ", ".join([*parts, f"from {there.n_rows} rows and {labels}"])
     return "; ".join([text, *there.notes])
+
+
+def find_notes(
+    known: Any, strata: np.ndarray, place: np.ndarray, rows: np.ndarray
+) -> list[str]:
+    """What was missing or unusual, in sentences.
+
+    known : the evidence or None; place : of each row in its stratum's queue; rows :
+        those with labels.
+    """
+    found = []
+    if known is None:
+        found.append("fitted without evidence: the spread of domains is a default")
+    elif len(known.domains) == 0:
+        found.append(
+            "fewer than two calibration domains: no spread could be measured, a "
+            "default widens the interval"
+        )
+    taken = np.bincount(strata[rows], minlength=strata.max() + 1)
+    strange = int((place[rows] >= taken[strata[rows]]).sum())
+    if strange:
+        found.append(
+            f"{strange} labelled rows were not asked for by rows_to_label: they "
+            "are taken as drawn at random among rows of like confidence"
+        )
+    return found
 
 
 def steps(there: Any) -> list[tuple[str, Interval]]:
