@@ -38,7 +38,8 @@ from coolhead.new_domain.scores import members
 from coolhead.new_domain.sets import PredictionSets, find_limit
 from coolhead.new_domain.temperature import (
     LabelledLogits,
-    best_domain_offset,
+    Move,
+    best_move,
     confidence_curve,
 )
 from coolhead.new_domain.threshold import Threshold, find_threshold
@@ -172,11 +173,11 @@ class NewDomain:
         if "labels" in self._use and self.n_labels:
             rows = self._rows
             labelled = LabelledLogits(self._logits[rows], self._labels, line[rows])
-        offset = 0.0
+        middle, move = float(line.mean()), Move(0.0, 1.0)
         # Left-out domains tell how far off it may be, not in which direction.
         if labelled is not None or len(witnesses) > 1:
-            offset = best_domain_offset(self._curve, witnesses, labelled)
-        return OffsetTemperature(self._base, offset, 1.0, float(line.mean()))
+            move = best_move(self._curve, witnesses, labelled, middle)
+        return OffsetTemperature(self._base, move.offset, move.slope, middle)
 
     @cached_property
     def _curve(self) -> np.ndarray:

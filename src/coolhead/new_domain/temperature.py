@@ -1,6 +1,6 @@
 """The offset of log T(x) that belongs to what is believed of a new domain."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +12,8 @@ from coolhead.numerics.softmax import score_rows
 
 CURVE_ROWS = 1_000
 CURVE = np.linspace(-LARGEST_OFFSET, LARGEST_OFFSET, 49)
+SLOPES = np.linspace(0.0, 1.5, 7)
+SLOPE_SCALE = 0.5
 
 
 class LabelledLogits(NamedTuple):
@@ -53,18 +55,63 @@ def label_log_likelihood(labelled: LabelledLogits, offset: float) -> float:
     return float(either.sum() - scores.log_loss.sum()) / 2
 
 
-def best_domain_offset(
-    curve: np.ndarray, witnesses: Sequence[Witness], labelled: LabelledLogits | None
-) -> float:
-    """Mean offset under the witnesses, who speak of accuracy, and the labels."""
+class Move(NamedTuple):
+    """log T' = middle + offset + slope (log T - middle)."""
+
+    offset: float
+    slope: float
+
+
+def best_move(
+    curve: np.ndarray,
+    witnesses: Sequence[Witness],
+    labelled: LabelledLogits | None,
+    middle: float,
+) -> Move:
+    """Mean offset under the witnesses, who speak of accuracy, and the labels.
+
+    With labels, also how much of the shape of T(x) they bear out: the mean slope,
+    which starts from 1.
+    """
+
+    def prior(offsets: np.ndarray) -> np.ndarray:
+        accuracy = np.interp(offsets, CURVE, curve)
+        return np.sum([one.log_density(accuracy) for one in witnesses], axis=0)
+
+    if labelled is None:
+        return Move(believe(prior, -LARGEST_OFFSET, LARGEST_OFFSET).mean, 1.0)
+    slope = _mean_slope(prior, labelled, middle)
+    bent = _bend(labelled, slope, middle)
 
     def log_density(offsets: np.ndarray) -> np.ndarray:
-        accuracy = np.interp(offsets, CURVE, curve)
-        total = np.zeros(len(offsets))
-        for witness in witnesses:
-            total += witness.log_density(accuracy)
-        if labelled is not None:
-            total += [label_log_likelihood(labelled, offset) for offset in offsets]
-        return total
+        return prior(offsets) + _likelihoods(bent, offsets)
 
-    return believe(log_density, -LARGEST_OFFSET, LARGEST_OFFSET).mean
+    return Move(believe(log_density, -LARGEST_OFFSET, LARGEST_OFFSET).mean, slope)
+
+
+def _mean_slope(
+    prior: Callable[[np.ndarray], np.ndarray], labelled: LabelledLogits, middle: float
+) -> float:
+    """Posterior mean of the slope, with the offset integrated out."""
+    offsets = CURVE[12:-12:2]
+    before = prior(offsets)
+    logs = np.array(
+        [
+            np.logaddexp.reduce(
+                before + _likelihoods(_bend(labelled, slope, middle), offsets)
+            )
+            for slope in SLOPES
+        ]
+    )
+    logs -= np.square((SLOPES - 1) / SLOPE_SCALE) / 2
+    weights = np.exp(logs - logs.max())
+    return float(weights @ SLOPES / weights.sum())
+
+
+def _bend(labelled: LabelledLogits, slope: float, middle: float) -> LabelledLogits:
+    line = middle + slope * (labelled.log_temperature - middle)
+    return labelled._replace(log_temperature=line)
+
+
+def _likelihoods(labelled: LabelledLogits, offsets: np.ndarray) -> np.ndarray:
+    return np.array([label_log_likelihood(labelled, offset) for offset in offsets])
