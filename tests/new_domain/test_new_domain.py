@@ -139,14 +139,16 @@ def test_the_calibrator_is_an_ordinary_one(there, world, tmp_path):
     ):
         np.testing.assert_array_equal(one, other)
     known = loaded.base.evidence_
+    assert known.offset_spread >= 0
     np.testing.assert_array_equal(known.domains, ["domain-1", "domain-2"])
     assert NewDomain(loaded.base, *world[1:3]).accuracy == there.accuracy
     with pytest.raises(TypeError, match="is not fitted: it moves a calibrator"):
         moved.fit(world[1], world[3])
 
 
-def test_torch_moves_the_same_temperature(there, world):
+def test_torch_and_onnx_move_the_same_temperature(there, world, tmp_path):
     torch = pytest.importorskip("torch")
+    from coolhead.torch import export_onnx
     from coolhead.torch.calibrated.module import temperature_module
 
     rows = there.rows_to_label(20)
@@ -156,6 +158,8 @@ def test_torch_moves_the_same_temperature(there, world):
     logits, features = (torch.tensor(part) for part in world[1:3])
     found = module(logits, features).detach().numpy()
     np.testing.assert_allclose(found, moved.temperature(*world[1:3]), rtol=1e-5)
+    # The export compares its graph with the module before it writes.
+    assert export_onnx(moved, tmp_path / "there.onnx").exists()
 
 
 @pytest.mark.parametrize(

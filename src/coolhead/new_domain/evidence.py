@@ -15,7 +15,7 @@ from coolhead.new_domain.batch import (
     equal_domains_threshold,
     train_second,
 )
-from coolhead.new_domain.offsets import best_offset, shrunk_scale
+from coolhead.new_domain.offsets import best_offset, shrunk_scale, spread_between
 from coolhead.new_domain.posterior import logit
 from coolhead.new_domain.scores import conformal_scores
 from coolhead.numerics.checks import (
@@ -80,6 +80,11 @@ class Evidence:
     def errors_of(self, name: str) -> np.ndarray:
         """(m,) logit of accuracy minus that of what a witness said."""
         return logit(self.accuracy) - logit(self.said(name))
+
+    @property
+    def offset_spread(self) -> float:
+        """Standard deviation of the offsets between domains, beyond their errors."""
+        return spread_between(self.offsets, self.offset_errors)
 
     @property
     def noise(self) -> np.ndarray:
