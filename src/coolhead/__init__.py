@@ -19,6 +19,7 @@ if TYPE_CHECKING:
         figures,
         heads,
         metrics,
+        new_domain,
         report,
         shift,
         torch,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
         reliability_curve,
     )
     from coolhead.monitor import DriftMonitor
+    from coolhead.new_domain.domain import NewDomain
     from coolhead.numerics.probabilities import logits_from_probabilities
     from coolhead.numerics.temperature import Status, fit_temperature
     from coolhead.persist import load_calibrator, save_calibrator
@@ -70,6 +72,7 @@ __getattr__, __dir__, __all__ = lazy_names(  # pyright: ignore
         "heads": ["train_head"],
         "persist": ["load_calibrator", "save_calibrator"],
         "monitor": ["DriftMonitor"],
+        "new_domain.domain": ["NewDomain"],
     },
     rooms=(
         "baselines",
@@ -79,6 +82,7 @@ __getattr__, __dir__, __all__ = lazy_names(  # pyright: ignore
         "figures",
         "heads",
         "metrics",
+        "new_domain",
         "report",
         "shift",
         "torch",

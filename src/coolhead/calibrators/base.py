@@ -214,6 +214,7 @@ class TemperatureCalibrator(Calibrator):
     """
 
     temperature_: float
+    evidence_: Any
 
     def temperature(self, logits: Any, features: Any = None) -> np.ndarray:
         """Temperature of each row, (n,) float64, all positive."""

@@ -17,14 +17,17 @@ from coolhead.cli import (
     compare,
     demo,
     evaluate,
+    expect,
     export,
     extract,
     fit,
     inspect,
+    label,
     report,
     results,
     sweep,
     train,
+    update,
 )
 
 COMMANDS = {
@@ -32,6 +35,9 @@ COMMANDS = {
     "apply": apply.apply,
     "evaluate": evaluate.evaluate,
     "inspect": inspect.inspect,
+    "expect": expect.expect,
+    "label": label.label,
+    "update": update.update,
     "export": export.export,
     "compare": compare.compare,
     "demo": demo.demo,

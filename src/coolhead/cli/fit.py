@@ -51,9 +51,11 @@ def fit(
         check_input(path)
     check_output(out, inputs=inputs, endings=(".skops",))
     from coolhead.archive import load_archive
+    from coolhead.calibrators.base import TemperatureCalibrator
     from coolhead.calibrators.data import CalibrationData, fit_with
     from coolhead.cli.methods import build_method
     from coolhead.cli.terminal import plain_warnings, print_json, print_pairs
+    from coolhead.new_domain.evidence import gather_evidence
     from coolhead.persist import save_calibrator
 
     calibrator = build_method(method, clusters, seed)
@@ -72,6 +74,9 @@ def fit(
             reference_features=_reference(calibrator, reference),
         )
         fit_with(calibrator, data)
+        if isinstance(calibrator, TemperatureCalibrator) and not data.target:
+            # What left-out domains tell: `coolhead expect` answers with it.
+            calibrator.evidence_ = gather_evidence(calibrator, data)
         named: dict[str, Any] = {
             "method": method,
             "input": kind,

@@ -7,10 +7,10 @@ from functools import cache
 
 from sklearn.base import BaseEstimator
 
-from coolhead import baselines, calibrators, shift
+from coolhead import baselines, calibrators, new_domain, shift
 from coolhead.persist.container import damaged
 
-OWN_ROOMS = ("calibrators", "baselines", "shift", "numerics")
+OWN_ROOMS = ("calibrators", "baselines", "new_domain", "shift", "numerics")
 
 
 def refuse_foreign_types(
@@ -40,7 +40,7 @@ def own_types() -> frozenset[str]:
     A name that a file of ours merely imports is not its own, or a forged file could
     reach anything through us.
     """
-    for room in (baselines, calibrators, shift):
+    for room in (baselines, calibrators, new_domain, shift):
         # Each name is imported on first use, and its file with all it is made of.
         for name in room.__all__:
             getattr(room, name)

@@ -6,9 +6,10 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from coolhead.torch.calibrated import (  # noqa: F401  (these three register theirs)
+from coolhead.torch.calibrated import (  # noqa: F401  (these register theirs)
     curves,
     learned,
+    offset,
     shift_aware,
 )
 from coolhead.torch.calibrated.masked import possible

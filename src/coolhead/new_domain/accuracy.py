@@ -1,0 +1,153 @@
+"""Expected accuracy of a domain: witnesses weighed, labels counted, an interval."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from coolhead.metrics.intervals import Interval
+from coolhead.new_domain.evidence import Evidence
+from coolhead.new_domain.offsets import shrunk_scale
+from coolhead.new_domain.posterior import (
+    Belief,
+    Witness,
+    believe,
+    expit,
+    label_log_density,
+    logit,
+    mean_shifted,
+)
+
+# Chosen on families of data that are not reported: docs/new-domain.md.
+PRIOR_SCALE, PRIOR_WORTH = 0.3, 4.0
+# A little wider for intervals: missing the truth is worse than a point of ECE.
+INTERVAL_SCALE = 0.4
+BATCH_SCALE = {"surer": 0.6, "agreement": 0.8}
+BATCH_WORTH = 4.0
+LARGEST_SHIFT = 8.0
+REPRESENTATIVES = 2_000
+NORMAL_90 = 1.6448536269514722
+
+
+class Labelled(NamedTuple):
+    """Labelled rows: calibrated confidence, whether right, share they stand for."""
+
+    confidence: np.ndarray
+    right: np.ndarray
+    weights: np.ndarray
+
+
+class GroupAccuracy(NamedTuple):
+    """Of some rows: how many, and how often they are expected to be right."""
+
+    n_rows: int
+    accuracy: Interval
+
+
+def left_out_witness(confidence: float, evidence: Evidence | None) -> Witness:
+    """Mean confidence is about right, as far as it was for left-out domains."""
+    scale = PRIOR_SCALE
+    if evidence is not None:
+        scale = shrunk_scale(
+            evidence.residuals, evidence.noise, PRIOR_SCALE, PRIOR_WORTH
+        )
+    return Witness("left_out", float(logit(confidence)), scale)
+
+
+def batch_witness(name: str, accuracy: float, evidence: Evidence) -> Witness:
+    """What the unlabelled rows suggest, as far as that was true of left-out domains."""
+    errors, noise = np.zeros(0), np.zeros(0)
+    if name in evidence.suggested:
+        errors, noise = evidence.errors_of(name), evidence.noise
+    scale = shrunk_scale(errors, noise, BATCH_SCALE[name], BATCH_WORTH)
+    return Witness(name, float(logit(accuracy)), scale)
+
+
+def together(witnesses: Sequence[Witness], evidence: Evidence | None) -> Witness:
+    """One witness for all: where they put it, and how far off that was elsewhere.
+
+    Witnesses err alike, as all of them look at the same confidences: multiplied
+    together they would be far too sure. So each left-out domain is asked the same way.
+    """
+    if evidence is None:
+        return Witness("together", _middle(witnesses), INTERVAL_SCALE)
+    errors = np.empty(len(evidence.domains))
+    for index in range(len(errors)):
+        centres = [
+            float(logit(evidence.said(witness.name)[index])) for witness in witnesses
+        ]
+        moved = [
+            witness._replace(centre=centre)
+            for witness, centre in zip(witnesses, centres, strict=True)
+        ]
+        errors[index] = logit(evidence.accuracy[index]) - _middle(moved)
+    scale = shrunk_scale(errors, evidence.noise, INTERVAL_SCALE, PRIOR_WORTH)
+    return Witness("together", _middle(witnesses), scale)
+
+
+def _middle(witnesses: Sequence[Witness]) -> float:
+    """Mean of the product of what the witnesses say."""
+    centres = [witness.centre for witness in witnesses]
+    reach = 4 * max(witness.scale for witness in witnesses)
+
+    def log_density(values: np.ndarray) -> np.ndarray:
+        return np.sum([witness.log_density(values) for witness in witnesses], axis=0)
+
+    return believe(log_density, min(centres) - reach, max(centres) + reach).mean
+
+
+def representatives(confidence: np.ndarray) -> np.ndarray:
+    """At most 2,000 of the confidences, evenly through their order."""
+    if len(confidence) <= REPRESENTATIVES:
+        return confidence
+    places = (np.arange(REPRESENTATIVES) + 0.5) * len(confidence) / REPRESENTATIVES
+    return np.sort(confidence)[places.astype(np.intp)]
+
+
+def believe_accuracy(
+    confidence: np.ndarray, witnesses: Sequence[Witness], labelled: Labelled | None
+) -> Belief:
+    """What is believed of the logit of the accuracy.
+
+    confidence : calibrated confidences of the domain's rows. They are moved together
+        on the logit scale, which reaches every accuracy.
+    """
+    few = representatives(confidence)
+
+    def log_density(shift: np.ndarray) -> np.ndarray:
+        accuracy = logit(mean_shifted(few, shift))
+        total = np.zeros(len(shift))
+        for witness in witnesses:
+            total += witness.log_density(accuracy)
+        if labelled is not None:
+            total += label_log_density(*labelled, shift)
+        return total
+
+    shifts = believe(log_density, -LARGEST_SHIFT, LARGEST_SHIFT)
+    return Belief(logit(mean_shifted(few, shifts.grid)), shifts.probability)
+
+
+def accuracy_interval(belief: Belief, confidence: np.ndarray) -> Interval:
+    """Estimate and 90 % interval; the rows are a sample of their domain, too."""
+    middle = belief.mean
+    estimate = float(expit(middle))
+    noise = float(np.std(confidence)) / np.sqrt(len(confidence))
+    noise *= NORMAL_90 / max(estimate * (1 - estimate), 0.01)
+    below = np.hypot(middle - belief.quantile(0.05), noise)
+    above = np.hypot(belief.quantile(0.95) - middle, noise)
+    return Interval(
+        estimate, float(expit(middle - below)), float(expit(middle + above))
+    )
+
+
+def group_accuracy(
+    confidence: np.ndarray, moved: float, scale: float, labelled: Labelled | None
+) -> GroupAccuracy:
+    """Expected accuracy of a part of a domain, which strays from the whole.
+
+    moved : logit of the domain's accuracy minus that of its mean confidence; scale :
+        how far off that may be for a part of it.
+    """
+    witness = Witness("domain", float(logit(confidence.mean())) + moved, scale)
+    belief = believe_accuracy(confidence, [witness], labelled)
+    return GroupAccuracy(len(confidence), accuracy_interval(belief, confidence))

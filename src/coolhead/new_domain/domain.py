@@ -1,0 +1,316 @@
+"""A domain nobody has labels of yet: what can be said, and what a few labels add."""
+
+import copy
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Self
+
+import numpy as np
+
+from coolhead.calibrators.offset import OffsetTemperature
+from coolhead.metrics.intervals import Interval, check_count
+from coolhead.new_domain.accuracy import (
+    GroupAccuracy,
+    Labelled,
+    accuracy_interval,
+    batch_witness,
+    believe_accuracy,
+    group_accuracy,
+    left_out_witness,
+    together,
+)
+from coolhead.new_domain.checks import KINDS, check_calibrator, check_use
+from coolhead.new_domain.evidence import GROUP_SPREAD, Evidence
+from coolhead.new_domain.labelling import (
+    asking_order,
+    choose_rows,
+    find_strata,
+    label_weights,
+)
+from coolhead.new_domain.labels import (
+    as_rows,
+    check_new_labels,
+    labels_for_width,
+    merge_labels,
+)
+from coolhead.new_domain.posterior import Belief, Witness, expit, logit
+from coolhead.new_domain.scores import members
+from coolhead.new_domain.sets import PredictionSets, find_limit
+from coolhead.new_domain.temperature import (
+    LabelledLogits,
+    Move,
+    best_move,
+    confidence_curve,
+)
+from coolhead.new_domain.threshold import Threshold, find_threshold
+from coolhead.new_domain.words import as_html, as_sentence, draw, find_notes
+from coolhead.numerics.checks import check_domains, check_features
+from coolhead.numerics.softmax import confidence as confidence_of
+from coolhead.shift.coverage import Coverage, coverage
+
+
+class NewDomain:
+    """A fitted calibrator and unlabelled rows of a domain it has never seen.
+
+    It answers how often the classifier is right there, how sure that is, which rows
+    to label to know better, and when not to answer. Nothing is ever changed:
+    `with_labels` gives a new object.
+
+    Parameters
+    ----------
+    calibrator : fitted, one that divides the logits by a temperature.
+    logits, features : (n, k) and (n, d) of the new domain's rows; target data without
+        labels, which moves the answer unless `use` leaves out "batch".
+    evidence : what `learn_evidence` found on left-out domains; None takes what the
+        calibrator carries as `evidence_`.
+    use : kinds of evidence that may move the answer, out of "left_out", "batch",
+        "labels".
+    random_state : of the order in which rows are asked for.
+
+    Attributes
+    ----------
+    accuracy : Interval, expected accuracy with its 90 % limits.
+    calibrator : an ordinary calibrator for this domain.
+    evidence : dict of `Witness`, what moved the answer and how surely.
+    outside : Coverage of the features, or None where it cannot be told.
+    notes : list of str, what was missing.
+    """
+
+    def __init__(
+        self,
+        calibrator: Any,
+        logits: Any,
+        features: Any = None,
+        *,
+        evidence: Evidence | None = None,
+        use: Sequence[str] = KINDS,
+        random_state: int = 0,
+    ):
+        self._base = check_calibrator(calibrator)
+        self._use = check_use(use)
+        self._logits, checked = calibrator._check_query(logits, features)
+        if checked is None and features is not None:
+            checked = check_features(features, len(self._logits))
+        self._features, self._random_state = checked, random_state
+        given = checked if calibrator.uses_features else None
+        self._temperature = calibrator._temperature(self._logits, given)
+        sure, self._predicted = confidence_of(self._logits, self._temperature)
+        self._confidence = sure.astype(np.float64)
+        self._known = getattr(calibrator, "evidence_", None)
+        self._known = self._known if evidence is None else evidence
+        self._strata = find_strata(self._confidence)
+        self._rows, self._labels = np.empty(0, np.intp), np.empty(0, np.intp)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows of the batch."""
+        return len(self._logits)
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labelled rows."""
+        return len(self._rows)
+
+    @property
+    def labelled_rows(self) -> np.ndarray:
+        """Row numbers with known labels, ascending."""
+        return self._rows.copy()
+
+    @cached_property
+    def outside(self) -> Coverage | None:
+        """Which rows lie where no calibration data was; None if nothing tells."""
+        regions = None if self._known is None else self._known.regions
+        if regions is None or self._features is None:
+            return None
+        return coverage(self._features, regions)
+
+    @cached_property
+    def evidence(self) -> dict[str, Witness]:
+        """What is known before labels: where each puts the logit of the accuracy."""
+        known = self._known
+        # Without left-out domains a default in their place: beliefs start somewhere.
+        prior = known if "left_out" in self._use else None
+        found = [left_out_witness(float(self._confidence.mean()), prior)]
+        if "batch" in self._use and known is not None:
+            suggested = known.comparison.suggest(
+                self._confidence, self._predicted, self._features
+            )
+            found += [
+                batch_witness(name, share, known) for name, share in suggested.items()
+            ]
+        return {witness.name: witness for witness in found}
+
+    @cached_property
+    def accuracy(self) -> Interval:
+        """Expected accuracy and its 90 % interval."""
+        return accuracy_interval(self._belief, self._confidence)
+
+    @cached_property
+    def _belief(self) -> Belief:
+        known = self._known if "left_out" in self._use else None
+        witness = together(list(self.evidence.values()), known)
+        return believe_accuracy(self._confidence, [witness], self._labelled())
+
+    def _labelled(self, wanted: np.ndarray | None = None) -> Labelled | None:
+        """The labelled rows, or those of them that a mask picks."""
+        if "labels" not in self._use:
+            return None
+        rows = self._rows if wanted is None else self._rows[wanted[self._rows]]
+        if not len(rows):
+            return None
+        weights = label_weights(self._strata, self._rows)
+        right = self._predicted[self._rows] == self._labels
+        if wanted is not None:
+            weights, right = weights[wanted[self._rows]], right[wanted[self._rows]]
+        return Labelled(self._confidence[rows], right, weights / weights.sum())
+
+    @cached_property
+    def calibrator(self) -> OffsetTemperature:
+        """The calibrator moved to this domain, ready to predict, save and export."""
+        witnesses = list(self.evidence.values())
+        labelled = None
+        line = np.log(self._temperature)
+        if "labels" in self._use and self.n_labels:
+            rows = self._rows
+            labelled = LabelledLogits(self._logits[rows], self._labels, line[rows])
+        middle, move = float(line.mean()), Move(0.0, 1.0)
+        # Left-out domains tell how far off it may be, not in which direction.
+        if labelled is not None or len(witnesses) > 1:
+            move = best_move(self._curve, witnesses, labelled, middle)
+        return OffsetTemperature(self._base, move.offset, move.slope, middle)
+
+    @cached_property
+    def _curve(self) -> np.ndarray:
+        return confidence_curve(
+            self._logits, np.log(self._temperature), self._confidence
+        )
+
+    def by_class(self) -> dict[int, GroupAccuracy]:
+        """Expected accuracy of the rows predicted as each class (its precision)."""
+        return self._by(self._predicted)
+
+    def by_group(self, groups: Any) -> dict[Any, GroupAccuracy]:
+        """Expected accuracy of each group of rows; groups : (n,) names."""
+        return self._by(check_domains(groups, self.n_rows, "groups"))
+
+    def _by(self, groups: np.ndarray) -> dict[Any, GroupAccuracy]:
+        moved = self._belief.mean - float(logit(self._confidence.mean()))
+        scale = float(np.hypot(self._belief.deviation, self._group_spread))
+        return {
+            name.item(): group_accuracy(
+                self._confidence[groups == name],
+                moved,
+                scale,
+                self._labelled(groups == name),
+            )
+            for name in np.unique(groups)
+        }
+
+    @property
+    def _group_spread(self) -> float:
+        return GROUP_SPREAD if self._known is None else self._known.group_spread
+
+    def rows_to_label(
+        self, n: int | None = None, *, width: float | None = None
+    ) -> np.ndarray:
+        """Row numbers whose labels would tell most; never one that has a label.
+
+        Parameters
+        ----------
+        n : how many.
+        width : instead: as many as should bring the 90 % interval of the accuracy
+            down to this width (0.1 for ten points).
+
+        The same call gives the same rows, and a smaller n the first of them.
+        """
+        if (n is None) == (width is None):
+            raise ValueError(
+                f"n is {n} and width is {width}; wanted one of the two: a number of "
+                "rows, or the width of the interval of accuracy"
+            )
+        labelled = np.zeros(self.n_rows, bool)
+        labelled[self._rows] = True
+        if width is not None:
+            n = labels_for_width(width, self._belief, self.accuracy, self._confidence)
+        free = self.n_rows - self.n_labels
+        if check_count(n, "n") > free:  # pyright: ignore[reportArgumentType]
+            raise ValueError(
+                f"n is {n} but only {free} of {self.n_rows} rows have no label yet; "
+                f"wanted at most {free}"
+            )
+        place = asking_order(self._strata, self._random_state)
+        moved = self._belief.mean - float(logit(self._confidence.mean()))
+        sure = expit(logit(self._confidence) + moved)
+        return choose_rows(sure, self._strata, place, labelled, int(n))  # pyright: ignore[reportArgumentType]
+
+    def with_labels(self, rows: Any, labels: Any) -> Self:
+        """The same domain, knowing the labels of these rows, too.
+
+        rows, labels : (m,) row numbers of the batch, best those of `rows_to_label`,
+            and the true class of each. Labels of several calls add up.
+        """
+        rows = as_rows(rows, self.n_rows)
+        labels = check_new_labels(labels, self._logits.shape[1], rows)
+        new = self._copy()
+        new._rows, new._labels = merge_labels(self._rows, self._labels, rows, labels)
+        return new
+
+    def without(self, *kinds: str) -> Self:
+        """The same domain with some kinds of evidence switched off."""
+        check_use(kinds)
+        new = self._copy("evidence")
+        new._use = tuple(kind for kind in self._use if kind not in kinds)
+        return new
+
+    def _copy(self, *more: str) -> Self:
+        new = copy.copy(self)
+        for name in ("accuracy", "calibrator", "_belief", *more):
+            new.__dict__.pop(name, None)
+        return new
+
+    def threshold(self, accuracy: float = 0.95, *, level: float = 0.9) -> Threshold:
+        """The lowest confidence of `calibrator` to answer at.
+
+        accuracy : wanted share of answered rows that are right, in this domain.
+        level : how certain that shall be, given how far off domains usually are.
+        """
+        if not 0.5 <= level < 1:
+            raise ValueError(f"level is {level}; wanted a share in [0.5, 1)")
+        features = self._features if self._base.uses_features else None
+        moved = self.calibrator._temperature(self._logits, features)
+        sure = confidence_of(self._logits, moved)[0]
+        lowest = float(expit(self._belief.quantile(1 - level)))
+        return find_threshold(sure, self.accuracy.estimate, lowest, accuracy, level)
+
+    def sets(
+        self, coverage: float = 0.9, *, promise: str = "new_domain", score: str = "lac"
+    ) -> PredictionSets:
+        """Sets of classes that hold the true one with a promised probability.
+
+        promise : "pooled", "every_domain" or "new_domain"; see `PredictionSets`.
+        score : "lac", the smallest sets on average, or "aps", which adapts to rows.
+
+        Scores come from the calibrator as it was fitted: a promise that rests on
+        left-out domains must treat this one as they were treated.
+        """
+        limit = find_limit(self._known, score, coverage, promise)
+        found = members(self._logits, self._temperature, score, limit)
+        return PredictionSets(found, coverage, promise, score, limit)
+
+    @property
+    def notes(self) -> list[str]:
+        """What was missing, in sentences."""
+        place = asking_order(self._strata, self._random_state)
+        return find_notes(self._known, self._strata, place, self._rows)
+
+    def __str__(self) -> str:
+        return as_sentence(self)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return as_html(self)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Expected accuracy as each kind of evidence is added; returns the axes."""
+        return draw(self, ax)

@@ -1,0 +1,247 @@
+"""What left-out calibration domains tell about a domain nobody has seen."""
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from coolhead.calibrators.data import CalibrationData
+from coolhead.calibrators.domains import leave_one_out
+from coolhead.calibrators.select.calibrator import fit_candidate
+from coolhead.new_domain.batch import (
+    Comparison,
+    equal_domains_threshold,
+    train_second,
+)
+from coolhead.new_domain.offsets import best_offset, shrunk_scale, spread_between
+from coolhead.new_domain.posterior import logit
+from coolhead.new_domain.scores import conformal_scores
+from coolhead.numerics.softmax import confidence
+from coolhead.shift.clusters import Clusters, find_regions
+
+# Spread of groups within a domain around the domain's own residual, on the logit
+# scale; see docs/new-domain.md for what the defaults were chosen on.
+GROUP_SPREAD = 0.4
+GROUP_WORTH = 10.0
+SMALLEST_GROUP = 20
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Plain arrays, so that a calibrator can carry them into its file.
+
+    Attributes
+    ----------
+    domains, sizes : (m,) calibration domains that were left out, and their rows.
+    accuracy, confidence : (m,) share of right rows, and mean confidence of a
+        calibrator fitted on the other domains.
+    suggested : accuracy that their rows suggested without labels, (m,) for each
+        witness of `coolhead.new_domain.batch`.
+    offsets, offset_errors : (m,) best offset of log T(x) and its standard error.
+    group_spread : how far predicted classes stray from their domain, logit scale.
+    comparison : what an unlabelled batch is compared with.
+    scores : {"lac": (r,), "aps": (r,)} of every row, by calibrators that did not see
+        its domain; score_domains : (r,) whose they are.
+    regions : where the calibration features lie, or None.
+    """
+
+    domains: np.ndarray
+    sizes: np.ndarray
+    accuracy: np.ndarray
+    confidence: np.ndarray
+    suggested: dict[str, np.ndarray]
+    offsets: np.ndarray
+    offset_errors: np.ndarray
+    group_spread: float
+    comparison: Comparison
+    scores: dict[str, np.ndarray]
+    score_domains: np.ndarray
+    regions: Clusters | None
+
+    @property
+    def residuals(self) -> np.ndarray:
+        """(m,) logit of accuracy minus logit of mean confidence."""
+        return self.errors_of("left_out")
+
+    def said(self, name: str) -> np.ndarray:
+        """(m,) accuracy of each left-out domain according to a witness."""
+        return self.confidence if name == "left_out" else self.suggested[name]
+
+    def errors_of(self, name: str) -> np.ndarray:
+        """(m,) logit of accuracy minus that of what a witness said."""
+        return logit(self.accuracy) - logit(self.said(name))
+
+    @property
+    def offset_spread(self) -> float:
+        """Standard deviation of the offsets between domains, beyond their errors."""
+        return spread_between(self.offsets, self.offset_errors)
+
+    @property
+    def noise(self) -> np.ndarray:
+        """(m,) standard error of the logit of accuracy."""
+        kept = np.clip(self.accuracy, 0.02, 0.98)
+        return 1 / np.sqrt(self.sizes * kept * (1 - kept))
+
+
+class LeftOut(NamedTuple):
+    """One domain, seen by a calibrator that was not fitted on it."""
+
+    name: str
+    size: int
+    accuracy: float
+    confidence: float
+    suggested: dict[str, float]
+    offset: float
+    offset_error: float
+    group_residuals: np.ndarray
+    group_noise: np.ndarray
+    scores: dict[str, np.ndarray]
+
+
+def learn_evidence(
+    calibrator: Any,
+    logits: Any,
+    labels: Any,
+    *,
+    features: Any = None,
+    sample_domain: Any = None,
+    source_domain: Any = None,
+    reference_features: Any = None,
+    sample_weight: Any = None,
+) -> Evidence:
+    """Leave out each calibration domain, fit a copy on the others, look at it there.
+
+    Parameters are those of the calibrator's `fit`, on the same rows.
+    """
+    data = CalibrationData.of(
+        logits,
+        labels,
+        features=features,
+        sample_domain=sample_domain,
+        source_domain=source_domain,
+        reference_features=reference_features,
+        sample_weight=sample_weight,
+    )
+    return gather_evidence(calibrator, data)
+
+
+def gather_evidence(calibrator: Any, data: CalibrationData) -> Evidence:
+    """`learn_evidence` of a checked record."""
+    check_is_fitted(calibrator)
+    left_out = list(_left_out(calibrator, data))
+    inside = _labelled(calibrator, data)
+    source = data.domains.source_rows
+    away = np.ones(len(data), bool) if source.all() else ~source
+    scores = {one.name: one.scores for one in left_out}
+    if not left_out:
+        # One domain vouches for itself: enough for sets of rows like its own.
+        temperature = inside.temperature[away]
+        scores["all"] = conformal_scores(
+            data.logits[away], data.labels[away], temperature
+        )
+    residuals = [one.group_residuals for one in left_out] or [np.zeros(0)]
+    noise = [one.group_noise for one in left_out] or [np.zeros(0)]
+    counts = [len(found["lac"]) for found in scores.values()]
+    return Evidence(
+        np.array([one.name for one in left_out], np.str_),
+        np.array([one.size for one in left_out], np.int64),
+        _column(left_out, "accuracy"),
+        _column(left_out, "confidence"),
+        {
+            name: np.array([one.suggested[name] for one in left_out])
+            for name in (left_out[0].suggested if left_out else ())
+        },
+        _column(left_out, "offset"),
+        _column(left_out, "offset_error"),
+        group_spread=shrunk_scale(
+            np.concatenate(residuals), np.concatenate(noise), GROUP_SPREAD, GROUP_WORTH
+        ),
+        comparison=inside.comparison,
+        scores={
+            kind: np.concatenate([found[kind] for found in scores.values()])
+            for kind in ("lac", "aps")
+        },
+        score_domains=np.repeat(np.array(list(scores), np.str_), counts),
+        regions=None if data.features is None else find_regions(data.features[away]),
+    )
+
+
+class _Seen(NamedTuple):
+    temperature: np.ndarray
+    comparison: Comparison
+
+
+def _temperature(calibrator: Any, data: CalibrationData) -> np.ndarray:
+    features = data.features if calibrator.uses_features else None
+    return calibrator.temperature(data.logits, features)
+
+
+def _labelled(calibrator: Any, data: CalibrationData) -> _Seen:
+    """Labelled rows through the eyes of a calibrator, to compare a batch with."""
+    temperature = _temperature(calibrator, data)
+    sure, predicted = confidence(data.logits, temperature)
+    right = predicted == data.labels
+    threshold = equal_domains_threshold(sure, right, data.domains.codes)
+    second = None
+    if data.features is not None:
+        # The head learned from the source; the second opinion comes from elsewhere.
+        source = data.domains.source_rows
+        kept = np.ones(len(data), bool) if source.all() else ~source
+        n_classes = data.logits.shape[1]
+        second = train_second(data.features[kept], data.labels[kept], n_classes)
+    return _Seen(temperature, Comparison(threshold, second))
+
+
+def _left_out(calibrator: Any, data: CalibrationData) -> Iterator[LeftOut]:
+    for fold in leave_one_out(data.domains):
+        inside, outside = data.take(fold.inside), data.take(fold.outside)
+        with warnings.catch_warnings():
+            # What the fit on all rows had to say was said.
+            warnings.simplefilter("ignore", UserWarning)
+            fitted = fit_candidate(type(calibrator).__name__, calibrator, inside)
+        seen = _labelled(fitted, inside)
+        for code, name in enumerate(outside.domains.names):
+            rows = outside.take(outside.domains.codes == code)
+            yield _look(fitted, rows, str(name), seen.comparison)
+
+
+def _look(fitted: Any, data: CalibrationData, name: str, known: Comparison) -> LeftOut:
+    logits, labels = data.logits, data.labels
+    temperature = _temperature(fitted, data)
+    sure, predicted = confidence(logits, temperature)
+    sure = sure.astype(np.float64)
+    right = predicted == labels
+    offset = best_offset(logits, labels, np.log(temperature))
+    n_rows = len(data)
+    # Half a row of each kind, so that a domain without mistakes has a finite logit.
+    accuracy = (right.sum() + 0.5) / (n_rows + 1)
+    residual = float(logit(accuracy) - logit(sure.mean()))
+    groups = group_residuals(sure, right, predicted, residual)
+    suggested = known.suggest(sure, predicted, data.features)
+    scores = conformal_scores(logits, labels, temperature)
+    return LeftOut(
+        name, n_rows, accuracy, float(sure.mean()), suggested, *offset, *groups, scores
+    )
+
+
+def group_residuals(
+    sure: np.ndarray, right: np.ndarray, groups: np.ndarray, residual: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """How far groups of a domain stray from the domain, and the noise of that."""
+    found, noise = [], []
+    for group in np.unique(groups):
+        rows = groups == group
+        count = int(rows.sum())
+        if count < SMALLEST_GROUP:
+            continue
+        accuracy = (right[rows].sum() + 0.5) / (count + 1)
+        found.append(float(logit(accuracy) - logit(sure[rows].mean())) - residual)
+        noise.append(1 / np.sqrt(count * accuracy * (1 - accuracy)))
+    return np.array(found), np.array(noise)
+
+
+def _column(left_out: list[LeftOut], field: str) -> np.ndarray:
+    return np.array([getattr(one, field) for one in left_out], np.float64)

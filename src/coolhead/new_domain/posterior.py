@@ -1,0 +1,115 @@
+"""What is believed of one number, as densities on a grid that narrows by itself.
+
+The number is the accuracy of a domain on the logit scale. Evidence enters as factors
+with heavy tails, so that a witness who is far off loses his voice instead of pulling.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from coolhead.numerics.blocks import row_blocks
+
+TAILS = 4.0
+POINTS = 121
+SMALLEST_VARIANCE = 0.005
+CLOSEST = 1e-6
+
+
+class Belief(NamedTuple):
+    """A probability for each point of a grid, both (g,)."""
+
+    grid: np.ndarray
+    probability: np.ndarray
+
+    @property
+    def mean(self) -> float:
+        return float(self.probability @ self.grid)
+
+    @property
+    def deviation(self) -> float:
+        return float(np.sqrt(self.probability @ np.square(self.grid - self.mean)))
+
+    def quantile(self, share: float) -> float:
+        """The value below which `share` of the probability lies."""
+        below = np.cumsum(self.probability) - self.probability / 2
+        return float(np.interp(share, below, self.grid))
+
+
+class Witness(NamedTuple):
+    """One piece of evidence: where it puts the logit of accuracy, and how surely."""
+
+    name: str
+    centre: float
+    scale: float
+
+    def log_density(self, values: np.ndarray) -> np.ndarray:
+        """Student's t, up to a constant."""
+        away = np.square((values - self.centre) / self.scale)
+        return -(TAILS + 1) / 2 * np.log1p(away / TAILS)
+
+
+def believe(
+    log_density: Callable[[np.ndarray], np.ndarray], low: float, high: float
+) -> Belief:
+    """The normalised density between two limits; looks closer where it is narrow."""
+    while True:
+        grid = np.linspace(low, high, POINTS)
+        logs = log_density(grid)
+        weights = np.exp(logs - logs.max())
+        belief = Belief(grid, weights / weights.sum())
+        step = grid[1] - grid[0]
+        if belief.deviation > 2 * step or step < 1e-4:
+            return belief
+        reach = max(8 * belief.deviation, 4 * step)
+        low, high = max(belief.mean - reach, low), min(belief.mean + reach, high)
+
+
+def logit(share: np.ndarray | float) -> np.ndarray:
+    """log(p / (1 - p)), finite at 0 and 1."""
+    clipped = np.clip(np.asarray(share, np.float64), CLOSEST, 1 - CLOSEST)
+    return np.log(clipped) - np.log1p(-clipped)
+
+
+def expit(value: np.ndarray | float) -> np.ndarray:
+    """The inverse of `logit`."""
+    return 1 / (1 + np.exp(-np.asarray(value, np.float64)))
+
+
+def mean_shifted(confidence: np.ndarray, shift: np.ndarray) -> np.ndarray:
+    """Mean of expit(logit(confidence) + shift) for each shift, (g,)."""
+    logits, total = logit(confidence), np.zeros(len(shift))
+    for rows in row_blocks(len(logits), len(shift)):
+        total += expit(logits[rows, None] + shift).sum(axis=0)
+    return total / len(logits)
+
+
+def shift_to(confidence: np.ndarray, accuracy: float) -> float:
+    """The shift of all logits of confidence that makes their mean this accuracy."""
+    wanted, low, high = float(logit(accuracy)), -30.0, 30.0
+    for _ in range(6):
+        shifts = np.linspace(low, high, 33)
+        found = logit(mean_shifted(confidence, shifts))
+        at = int(np.clip(np.searchsorted(found, wanted), 1, 32))
+        low, high = shifts[at - 1], shifts[at]
+    return float((low + high) / 2)
+
+
+def label_log_density(
+    confidence: np.ndarray, right: np.ndarray, weights: np.ndarray, shift: np.ndarray
+) -> np.ndarray:
+    """How well labels agree with confidences shifted on the logit scale, (g,).
+
+    The square of sum w (right - c) over twice its variance: what Wilson's interval is
+    made of, with confidences in place of one common share, so that rows whose fate was
+    clear beforehand say little. Its maximum is where the weighted mean of confidence
+    and that of correctness agree. Weights sum to one.
+    """
+    c = expit(logit(confidence)[:, None] + shift)
+    miss = right[:, None] - c
+    excess = weights @ miss
+    # Where confidence is wrong about single rows its own variance is too small.
+    expected = np.square(weights) @ np.maximum(c * (1 - c), SMALLEST_VARIANCE)
+    seen = np.square(weights) @ np.square(miss - excess)
+    return -np.square(excess) / (2 * np.maximum(expected, seen))

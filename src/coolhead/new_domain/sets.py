@@ -1,0 +1,98 @@
+"""Prediction sets, named for what they promise."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from coolhead.new_domain.scores import SCORES
+
+PROMISES = ("pooled", "every_domain", "new_domain")
+
+
+@dataclass(frozen=True)
+class PredictionSets:
+    """Classes that hold the true one with a promised probability.
+
+    Attributes
+    ----------
+    members : (n, k) True where a class belongs to the row's set.
+    coverage : the promised share of rows whose set holds the true class.
+    promise : "pooled", rows like the pooled calibration rows; "every_domain", rows of
+        each calibration domain by itself; "new_domain", a row of a domain drawn like
+        the calibration domains were.
+    score, limit : "lac" or "aps", and the largest score that is let in.
+    """
+
+    members: np.ndarray
+    coverage: float
+    promise: str
+    score: str
+    limit: float
+
+    @property
+    def sizes(self) -> np.ndarray:
+        """(n,) number of classes in each set."""
+        return self.members.sum(axis=1)
+
+    def __str__(self) -> str:
+        return (
+            f"sets of {self.sizes.mean():.2f} classes on average that hold the true "
+            f"one in {self.coverage:.0%} of the rows ({self.promise}, {self.score})"
+        )
+
+
+def find_limit(known: Any, score: str, coverage: float, promise: str) -> float:
+    """`score_limit` of what a calibrator carries as evidence, or a refusal."""
+    if score not in SCORES:
+        raise ValueError(f"score is {score!r}; wanted one of {', '.join(SCORES)}")
+    if known is None:
+        raise ValueError(
+            "sets need conformal scores of labelled domains, but the calibrator "
+            "was fitted without evidence; wanted evidence=learn_evidence(...)"
+        )
+    return score_limit(known.scores[score], known.score_domains, coverage, promise)
+
+
+def score_limit(
+    scores: np.ndarray, domains: np.ndarray, coverage: float, promise: str
+) -> float:
+    """The largest conformal score to let in, so that the promise holds.
+
+    scores, domains : (r,) each, of labelled calibration rows.
+    """
+    if promise not in PROMISES:
+        raise ValueError(f"promise is {promise!r}; wanted one of {', '.join(PROMISES)}")
+    if not 0 < coverage < 1:
+        raise ValueError(f"coverage is {coverage}; wanted a share between 0 and 1")
+    names, codes = np.unique(domains, return_inverse=True)
+    if promise == "pooled":
+        return _quantile(scores, np.full(len(scores), 1 / (len(scores) + 1)), coverage)
+    if promise == "every_domain":
+        return max(
+            _quantile(part, np.full(len(part), 1 / (len(part) + 1)), coverage)
+            for part in (scores[codes == code] for code in range(len(names)))
+        )
+    needed = domains_needed(coverage)
+    if len(names) < needed:
+        raise ValueError(
+            f"promise 'new_domain' at coverage {coverage:g} needs {needed} left-out "
+            f"domains, found {len(names)}; wanted more domains, a coverage of at most "
+            f"{len(names) / (len(names) + 1):.2f}, or promise='every_domain'"
+        )
+    # The unseen domain is one more, whose scores may be anything (Dunn et al. 2023).
+    sizes = np.bincount(codes)
+    return _quantile(scores, 1 / sizes[codes] / (len(names) + 1), coverage)
+
+
+def domains_needed(coverage: float) -> int:
+    """The fewest domains m with m / (m + 1) >= coverage."""
+    return int(np.ceil(coverage / (1 - coverage) - 1e-9))
+
+
+def _quantile(scores: np.ndarray, mass: np.ndarray, coverage: float) -> float:
+    """Smallest score with `coverage` below it; infinite where the mass ends first."""
+    order = np.argsort(scores, kind="stable")
+    below = np.cumsum(mass[order])
+    at = int(np.searchsorted(below, coverage - 1e-12))
+    return float(scores[order[at]]) if at < len(scores) else np.inf

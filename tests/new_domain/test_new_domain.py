@@ -1,0 +1,245 @@
+"""A domain without labels: answers, updates, refusals, files."""
+
+import numpy as np
+import pytest
+
+import coolhead as ch
+from coolhead.calibrators.offset import OffsetTemperature
+from coolhead.new_domain import NewDomain, learn_evidence
+from simulate import logits_and_labels, shifted_domains
+
+
+@pytest.fixture(scope="module")
+def world():
+    """A fitted calibrator with evidence, and the rows of a fourth domain."""
+    logits, labels, features, domains = shifted_domains(
+        n=300, temperatures=(1.0, 1.5, 2.0, 2.2)
+    )
+    away = domains == "domain-3"
+    named = {
+        "features": features[~away],
+        "sample_domain": domains[~away],
+        "source_domain": "domain-0",
+        "reference_features": features[domains == "domain-0"],
+    }
+    cal = ch.AutoCalibrator().fit(logits[~away], labels[~away], **named)
+    cal.evidence_ = learn_evidence(cal, logits[~away], labels[~away], **named)
+    return cal, logits[away], features[away], labels[away]
+
+
+@pytest.fixture(scope="module")
+def there(world):
+    return NewDomain(*world[:3])
+
+
+def test_the_answer_is_a_sentence_with_an_interval(there):
+    found = there.accuracy
+    assert 0 < found.low < found.estimate < found.high < 1
+    assert f"expected accuracy {100 * found.estimate:.0f} %" in str(there)
+    assert "lie outside what was calibrated" in str(there)
+    assert "<table>" in there._repr_html_()
+    assert set(there.evidence) == {"left_out", "surer", "agreement"}
+
+
+def test_a_far_away_batch_says_so_first(there):
+    # Every domain of the simulation lies six units from the next.
+    assert there.outside.share_outside > 0.9
+    assert str(there).startswith("100% of the rows lie outside")
+
+
+def test_labels_add_up_in_any_order(there, world):
+    labels = world[3]
+    rows = there.rows_to_label(40)
+    once = there.with_labels(rows, labels[rows])
+    twice = there.with_labels(rows[25:], labels[rows[25:]]).with_labels(
+        rows[:25], labels[rows[:25]]
+    )
+    assert once.accuracy == twice.accuracy
+    assert once.calibrator.offset == twice.calibrator.offset
+    assert there.n_labels == 0, "the object that was asked stays as it was"
+    assert once.n_labels == 40
+
+
+def test_rows_are_never_asked_for_twice(there, world):
+    first = there.rows_to_label(30)
+    np.testing.assert_array_equal(there.rows_to_label(12), first[:12])
+    known = there.with_labels(first, world[3][first])
+    more = known.rows_to_label(50)
+    assert len(set(more)) == 50
+    assert not set(more) & set(first)
+    with pytest.raises(ValueError, match="only 270 of 300 rows have no label"):
+        known.rows_to_label(271)
+
+
+def test_many_labels_lead_to_their_mean(there, world):
+    labels = world[3]
+    rows = np.arange(len(labels))
+    known = there.with_labels(rows, labels)
+    truth = np.mean(world[1].argmax(axis=1) == labels)
+    assert abs(known.accuracy.estimate - truth) < 0.01
+    assert known.accuracy.high - known.accuracy.low < 0.1
+
+
+def test_labels_narrow_the_interval_and_move_the_calibrator(there, world):
+    rows = there.rows_to_label(100)
+    known = there.with_labels(rows, world[3][rows])
+    width = there.accuracy.high - there.accuracy.low
+    assert known.accuracy.high - known.accuracy.low < 0.7 * width
+    best = ch.fit_temperature(world[1], world[3]).temperature
+    moved = np.median(known.calibrator.temperature(world[1], world[2]))
+    before = np.median(world[0].temperature(world[1], world[2]))
+    assert abs(np.log(moved / best)) < abs(np.log(before / best)) + 0.02
+
+
+def test_each_kind_of_evidence_can_be_switched_off(there, world):
+    rows = there.rows_to_label(50)
+    wrong = (world[1][rows].argmax(axis=1) + 1) % 5
+    known = there.with_labels(rows, wrong)
+    assert known.accuracy.estimate < 0.5 * there.accuracy.estimate
+    assert known.without("labels").accuracy == there.accuracy
+    alone = there.without("batch")
+    assert list(alone.evidence) == ["left_out"]
+    assert alone.calibrator.offset == 0.0
+    with pytest.raises(ValueError, match="evidence 'rumour' is not known"):
+        there.without("rumour")
+
+
+def test_width_asks_for_about_enough_rows(there, world):
+    rows = there.rows_to_label(width=0.15)
+    known = there.with_labels(rows, world[3][rows])
+    assert 0.10 < known.accuracy.high - known.accuracy.low < 0.19
+    with pytest.raises(ValueError, match="wanted one of the two"):
+        there.rows_to_label(20, width=0.1)
+    with pytest.raises(ValueError, match="wide already"):
+        there.rows_to_label(width=0.9)
+
+
+def test_classes_and_groups(there, world):
+    classes = there.by_class()
+    assert sum(found.n_rows for found in classes.values()) == there.n_rows
+    groups = np.where(np.arange(there.n_rows) % 2, "odd", "even")
+    found = there.by_group(groups)
+    assert set(found) == {"odd", "even"}
+    inner = there.accuracy.high - there.accuracy.low
+    outer = found["odd"].accuracy
+    assert outer.high - outer.low > inner, "a part is less certain than the whole"
+    with pytest.raises(ValueError, match="groups has shape"):
+        there.by_group(groups[:5])
+
+
+def test_the_calibrator_is_an_ordinary_one(there, world, tmp_path):
+    rows = there.rows_to_label(20)
+    moved = there.with_labels(rows, world[3][rows]).calibrator
+    path = tmp_path / "there.skops"
+    ch.save_calibrator(moved, path)
+    loaded = ch.load_calibrator(path)
+    assert isinstance(loaded, OffsetTemperature)
+    for one, other in zip(
+        loaded.confidence(*world[1:3]), moved.confidence(*world[1:3]), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+    known = loaded.base.evidence_
+    assert known.offset_spread >= 0
+    np.testing.assert_array_equal(known.domains, ["domain-1", "domain-2"])
+    assert NewDomain(loaded.base, *world[1:3]).accuracy == there.accuracy
+    with pytest.raises(TypeError, match="is not fitted: it moves a calibrator"):
+        moved.fit(world[1], world[3])
+
+
+def test_torch_and_onnx_move_the_same_temperature(there, world, tmp_path):
+    torch = pytest.importorskip("torch")
+    from coolhead.torch import export_onnx
+    from coolhead.torch.calibrated.module import temperature_module
+
+    rows = there.rows_to_label(20)
+    moved = there.with_labels(rows, world[3][rows]).calibrator
+    moved.set_params(slope=0.7)
+    module = temperature_module(moved)
+    logits, features = (torch.tensor(part) for part in world[1:3])
+    found = module(logits, features).detach().numpy()
+    np.testing.assert_allclose(found, moved.temperature(*world[1:3]), rtol=1e-5)
+    # The export compares its graph with the module before it writes.
+    assert export_onnx(moved, tmp_path / "there.onnx").exists()
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels", "message"),
+    [
+        ([300], [0], "rows holds 300, which was not asked for"),
+        ([-1], [0], "rows holds -1"),
+        ([0.5], [0], "wanted row numbers"),
+        ([], [], "rows has shape|rows is empty"),
+        ([1, 1], [0, 1], "contradict each other: row 1 is 0 and 1"),
+        ([1], [7], "labels holds 7 for row 1, an unknown class"),
+        ([1, 2], [0], "wanted one label for each of the 2 rows"),
+        ([1], [np.nan], "drop rows whose label is not known"),
+    ],
+)
+def test_bad_labels_are_refused_in_a_sentence(there, rows, labels, message):
+    with pytest.raises(ValueError, match=message):
+        there.with_labels(rows, labels)
+
+
+def test_a_contradiction_across_calls_loses_nothing(there):
+    known = there.with_labels([3], [1])
+    with pytest.raises(ValueError, match="row 3 is 1 and 2"):
+        known.with_labels([3], [2])
+    assert known.n_labels == 1
+    assert known.with_labels([3], [1]).n_labels == 1
+
+
+def test_bad_batches_are_refused(world):
+    cal, logits, features, _ = world
+    with pytest.raises(ValueError, match="logits is empty"):
+        NewDomain(cal, logits[:0], features[:0])
+    broken = logits.copy()
+    broken[4, 1] = np.nan
+    with pytest.raises(ValueError, match="NaN in row 4"):
+        NewDomain(cal, broken, features)
+    with pytest.raises(TypeError, match="wanted a fitted calibrator"):
+        NewDomain(object(), logits)
+
+
+def test_without_evidence_it_says_so_and_is_wider():
+    logits, labels = logits_and_labels(600, 4, scale=1.5)
+    cal = ch.TemperatureScaling().fit(logits[:300], labels[:300])
+    there = NewDomain(cal, logits[300:])
+    assert "fitted without evidence" in str(there)
+    assert "cannot be told" in str(there)
+    with pytest.raises(ValueError, match="fitted without evidence"):
+        there.sets(0.9, promise="pooled")
+    known = learn_evidence(
+        cal, logits[:300], labels[:300], sample_domain=np.arange(300) % 2
+    )
+    assert known.domains.tolist() == ["0", "1"]
+    narrower = NewDomain(cal, logits[300:], evidence=known).accuracy
+    assert narrower.high - narrower.low < there.accuracy.high - there.accuracy.low
+
+
+def test_one_domain_has_no_spread_and_says_so():
+    logits, labels = logits_and_labels(600, 4)
+    cal = ch.TemperatureScaling().fit(logits[:300], labels[:300])
+    known = learn_evidence(cal, logits[:300], labels[:300])
+    there = NewDomain(cal, logits[300:], evidence=known)
+    assert "fewer than two calibration domains" in str(there)
+    assert there.sets(0.9, promise="pooled").sizes.min() >= 1
+
+
+def test_rows_nobody_asked_for_are_noted(there, world):
+    rows = np.setdiff1d(np.arange(300), there.rows_to_label(100))[:30]
+    assert "were not asked for" in str(there.with_labels(rows, world[3][rows]))
+    rows = there.rows_to_label(30)
+    assert "not asked" not in str(there.with_labels(rows, world[3][rows]))
+
+
+def test_the_figure_shows_every_step(there, world):
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    rows = there.rows_to_label(10)
+    ax = there.with_labels(rows, world[3][rows]).plot()
+    assert [text.get_text() for text in ax.get_yticklabels()] == [
+        "+ 10 labels",
+        "+ unlabelled rows",
+        "left-out domains",
+    ]
+    matplotlib.pyplot.close(ax.figure)
