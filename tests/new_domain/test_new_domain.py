@@ -148,15 +148,13 @@ def test_the_calibrator_is_an_ordinary_one(there, world, tmp_path):
 
 def test_torch_and_onnx_move_the_same_temperature(there, world, tmp_path):
     torch = pytest.importorskip("torch")
-    from coolhead.torch import export_onnx
-    from coolhead.torch.calibrated.module import temperature_module
+    from coolhead.torch import CalibratedSoftmax, export_onnx
 
     rows = there.rows_to_label(20)
     moved = there.with_labels(rows, world[3][rows]).calibrator
     moved.set_params(slope=0.7)
-    module = temperature_module(moved)
     logits, features = (torch.tensor(part) for part in world[1:3])
-    found = module(logits, features).detach().numpy()
+    found = CalibratedSoftmax(moved).details(logits, features).temperature.numpy()
     np.testing.assert_allclose(found, moved.temperature(*world[1:3]), rtol=1e-5)
     # The export compares its graph with the module before it writes.
     assert export_onnx(moved, tmp_path / "there.onnx").exists()

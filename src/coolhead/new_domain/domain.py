@@ -44,7 +44,7 @@ from coolhead.new_domain.temperature import (
 )
 from coolhead.new_domain.threshold import Threshold, find_threshold
 from coolhead.new_domain.words import as_html, as_sentence, draw, find_notes
-from coolhead.numerics.checks import check_domains, check_features
+from coolhead.numerics.checks import as_logits, check_domains, check_features
 from coolhead.numerics.softmax import confidence as confidence_of
 from coolhead.shift.coverage import Coverage, coverage
 
@@ -88,7 +88,7 @@ class NewDomain:
     ):
         self._base = check_calibrator(calibrator)
         self._use = check_use(use)
-        self._logits, checked = calibrator._check_query(logits, features)
+        self._logits, checked = calibrator._check_query(as_logits(logits), features)
         if checked is None and features is not None:
             checked = check_features(features, len(self._logits))
         self._features, self._random_state = checked, random_state
