@@ -73,7 +73,10 @@ def _predict(
     predictions = {UNCALIBRATED: softmax.confidence(logits, 1.0)}
     # One record for all methods: those with the same clusters share one k-means.
     data = CalibrationData.of(
-        seen.logits, seen.labels, features=seen.features, sample_domain=seen.domains
+        np.asarray(seen.logits),
+        np.asarray(seen.labels),
+        features=seen.features,
+        sample_domain=seen.domains,
     )
     for name, method in methods.items():
         fitted = fit_with(fresh(method), data)

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from coolhead.baselines.classwise.ets import EnsembleTemperatureScaling
 from coolhead.baselines.density_aware import DensityAwareTemperature
@@ -59,13 +60,15 @@ class TwoStageCalibration(Calibrator):
         self.base_ = fresh(base).fit_part(replace(data, rows=rows))
         self._judge(data)
 
-    def predict_proba(self, logits: Any, features: Any = None) -> np.ndarray:
+    def predict_proba(
+        self, logits: ArrayLike, features: ArrayLike | None = None
+    ) -> np.ndarray:
         """Calibrated probabilities (n, k)."""
         logits, features = self._check_query(logits, features)
         return self.base_.predict_proba(self._scaled(logits, features), features)
 
     def confidence(
-        self, logits: Any, features: Any = None
+        self, logits: ArrayLike, features: ArrayLike | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Calibrated confidence and predicted class, (n,) each."""
         logits, features = self._check_query(logits, features)

@@ -3,6 +3,7 @@
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -61,14 +62,14 @@ class Calibrator(BaseEstimator):
 
     def fit(
         self,
-        logits: Any,
-        labels: Any,
+        logits: ArrayLike,
+        labels: ArrayLike,
         *,
-        features: Any = None,
-        sample_domain: Any = None,
+        features: ArrayLike | None = None,
+        sample_domain: ArrayLike | None = None,
         source_domain: Any = None,
-        reference_features: Any = None,
-        sample_weight: Any = None,
+        reference_features: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Learn from labelled rows of the calibration domains.
 
@@ -135,18 +136,22 @@ class Calibrator(BaseEstimator):
                 f"domains; wanted one domain per row, ({n_rows},)"
             )
 
-    def predict_proba(self, logits: Any, features: Any = None) -> np.ndarray:
+    def predict_proba(
+        self, logits: ArrayLike, features: ArrayLike | None = None
+    ) -> np.ndarray:
         """Calibrated probabilities (n, k)."""
         raise NotImplementedError(f"{type(self).__name__} does not define its map")
 
     def confidence(
-        self, logits: Any, features: Any = None
+        self, logits: ArrayLike, features: ArrayLike | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Calibrated confidence and predicted class, (n,) each."""
         probabilities = self.predict_proba(logits, features)
         return probabilities.max(axis=1), probabilities.argmax(axis=1)
 
-    def details(self, logits: Any, features: Any = None) -> PredictionDetails:
+    def details(
+        self, logits: ArrayLike, features: ArrayLike | None = None
+    ) -> PredictionDetails:
         """Probabilities, temperature, nearest cluster and coverage of each row.
 
         Where predictions do not depend on features, cluster and coverage are None.
@@ -154,7 +159,7 @@ class Calibrator(BaseEstimator):
         probabilities = self.predict_proba(logits, features)
         return self._describe(probabilities, None, features)
 
-    def coverage(self, features: Any) -> Coverage:
+    def coverage(self, features: ArrayLike) -> Coverage:
         """How far rows of features (n, d) lie outside the calibration data.
 
         See `coolhead.shift.coverage`, which this is with the clusters of the fit.
@@ -216,20 +221,24 @@ class TemperatureCalibrator(Calibrator):
     temperature_: float
     evidence_: Any
 
-    def temperature(self, logits: Any, features: Any = None) -> np.ndarray:
+    def temperature(
+        self, logits: ArrayLike, features: ArrayLike | None = None
+    ) -> np.ndarray:
         """Temperature of each row, (n,) float64, all positive."""
         logits, features = self._check_query(logits, features)
         # The softmax would notice NaN in logits; here it does not come to that.
         check_logit_values(logits, "logits")
         return self._temperatures(logits, features)
 
-    def predict_proba(self, logits: Any, features: Any = None) -> np.ndarray:
+    def predict_proba(
+        self, logits: ArrayLike, features: ArrayLike | None = None
+    ) -> np.ndarray:
         """Calibrated probabilities softmax(z / T(x)), (n, k)."""
         logits, features = self._check_query(logits, features)
         return softmax.softmax(logits, self._temperatures(logits, features))
 
     def confidence(
-        self, logits: Any, features: Any = None
+        self, logits: ArrayLike, features: ArrayLike | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Calibrated confidence and predicted class, (n,) each.
 
@@ -238,7 +247,9 @@ class TemperatureCalibrator(Calibrator):
         logits, features = self._check_query(logits, features)
         return softmax.confidence(logits, self._temperatures(logits, features))
 
-    def details(self, logits: Any, features: Any = None) -> PredictionDetails:
+    def details(
+        self, logits: ArrayLike, features: ArrayLike | None = None
+    ) -> PredictionDetails:
         """Probabilities, temperature, nearest cluster and coverage of each row.
 
         Where T does not depend on features, cluster and coverage are None.

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from coolhead.calibrators.domains import Domains, find_domains
@@ -80,16 +81,16 @@ class CalibrationData:
     @classmethod
     def of(
         cls,
-        logits: Any,
-        labels: Any,
+        logits: ArrayLike,
+        labels: ArrayLike,
         *,
-        features: Any = None,
-        sample_domain: Any = None,
+        features: ArrayLike | None = None,
+        sample_domain: ArrayLike | None = None,
         source_domain: Any = None,
-        reference_features: Any = None,
-        sample_weight: Any = None,
-        target_features: Any = None,
-        target_logits: Any = None,
+        reference_features: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        target_features: ArrayLike | None = None,
+        target_logits: ArrayLike | None = None,
     ) -> Self:
         """Check every argument; the names are those of `fit`.
 

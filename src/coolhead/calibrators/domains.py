@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 FULL_SIZE = 50
 SMALLEST_DOMAIN = 20
@@ -51,7 +52,7 @@ class Domains(NamedTuple):
 
 
 def find_domains(
-    sample_domain: Any, source_domain: Any, n_rows: int | None = None
+    sample_domain: ArrayLike | None, source_domain: Any, n_rows: int | None = None
 ) -> Domains:
     """Codes of the domains; rows of `source_domain` (a name or a list) are the source.
 

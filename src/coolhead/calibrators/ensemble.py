@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from coolhead.calibrators.base import TemperatureCalibrator
@@ -62,11 +63,14 @@ class TemperatureEnsemble(TemperatureCalibrator):
             return self._remember(self._default_members(data))
         return self._remember([fit_with(fresh(m), data) for m in self._given()])
 
-    def clipped(self, features: Any) -> np.ndarray:
+    def clipped(self, features: ArrayLike) -> np.ndarray:
         """Which rows of features (n, d) get a T that a member clipped, (n,) bool."""
         check_is_fitted(self)
         guarded = [m for m in self.members_ if isinstance(m, RegressedTemperature)]
-        marks = [np.zeros(len(features), bool), *(m.clipped(features) for m in guarded)]
+        marks = [
+            np.zeros(np.shape(features)[0], bool),
+            *(m.clipped(features) for m in guarded),
+        ]
         return np.any(marks, axis=0)
 
     def _given(self) -> list[TemperatureCalibrator]:

@@ -3,6 +3,7 @@
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.shift.clusters import Clusters
@@ -51,7 +52,7 @@ class OffsetTemperature(TemperatureCalibrator):
         """Those of the base."""
         return self.base.clusters_
 
-    def fit(self, logits: Any, labels: Any, **given: Any) -> Self:
+    def fit(self, logits: ArrayLike, labels: ArrayLike, **given: Any) -> Self:
         """Refused: the offset was found by `NewDomain`, which has no labelled set."""
         raise TypeError(
             "OffsetTemperature is not fitted: it moves a calibrator that was; wanted "

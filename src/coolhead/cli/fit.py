@@ -50,6 +50,8 @@ def fit(
     for path in inputs:
         check_input(path)
     check_output(out, inputs=inputs, endings=(".skops",))
+    import numpy as np
+
     from coolhead.archive import load_archive
     from coolhead.calibrators.base import TemperatureCalibrator
     from coolhead.calibrators.data import CalibrationData, fit_with
@@ -66,8 +68,8 @@ def fit(
         domains = None if wanted is None else list(dict.fromkeys([*wanted, *sources]))
         rows = load_archive(predictions, input=kind, labelled=True, domains=domains)
         data = CalibrationData.of(
-            rows.logits,
-            rows.labels,
+            np.asarray(rows.logits),
+            np.asarray(rows.labels),
             features=rows.features,
             sample_domain=rows.domains,
             source_domain=sources or None,

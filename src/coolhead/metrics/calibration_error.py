@@ -1,8 +1,9 @@
 """Binned calibration errors: expected, maximum, classwise, debiased, signed."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
 from coolhead.metrics.bins import Binning, bin_index, equal_width_index, gap_sums
@@ -13,7 +14,11 @@ from coolhead.numerics.probabilities import check_probabilities
 
 
 def expected_calibration_error(
-    labels: Any, probabilities: Any, *, n_bins: int = 15, binning: Binning = "width"
+    labels: ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    n_bins: int = 15,
+    binning: Binning = "width",
 ) -> float:
     """Mean absolute gap between accuracy and confidence over bins (ECE).
 
@@ -42,7 +47,11 @@ def expected_calibration_error(
 
 
 def maximum_calibration_error(
-    labels: Any, probabilities: Any, *, n_bins: int = 15, binning: Binning = "width"
+    labels: ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    n_bins: int = 15,
+    binning: Binning = "width",
 ) -> float:
     """Largest absolute gap of any non-empty bin (MCE); arguments as for ECE."""
     correct, confidence = correctness_and_confidence(labels, probabilities)
@@ -52,14 +61,14 @@ def maximum_calibration_error(
     return float((np.abs(sums)[count > 0] / count[count > 0]).max())
 
 
-def signed_calibration_gap(labels: Any, probabilities: Any) -> float:
+def signed_calibration_gap(labels: ArrayLike, probabilities: ArrayLike) -> float:
     """Mean confidence minus accuracy: positive means over-confident."""
     correct, confidence = correctness_and_confidence(labels, probabilities)
     return float(confidence.mean() - correct.mean())
 
 
 def classwise_calibration_error(
-    labels: Any, probabilities: Any, *, n_bins: int = 15
+    labels: ArrayLike, probabilities: ArrayLike, *, n_bins: int = 15
 ) -> float:
     """ECE of every class's probability against its frequency, averaged over classes.
 
@@ -85,8 +94,8 @@ def classwise_calibration_error(
 
 
 def debiased_calibration_error(
-    labels: Any,
-    probabilities: Any,
+    labels: ArrayLike,
+    probabilities: ArrayLike,
     *,
     n_bins: int = 15,
     binning: Binning = "width",

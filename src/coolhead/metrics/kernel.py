@@ -1,8 +1,7 @@
 """Calibration error without bins: densities of confidence by a kernel (KDE-ECE)."""
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from coolhead.metrics.vectors import correctness_and_confidence
 
@@ -10,7 +9,7 @@ GRID = np.linspace(-0.6, 1.6, 2**14)
 
 
 def kernel_calibration_error(
-    labels: Any, probabilities: Any, *, bandwidth: float | None = None
+    labels: ArrayLike, probabilities: ArrayLike, *, bandwidth: float | None = None
 ) -> float:
     """Mean |confidence - accuracy(confidence)| with kernel estimates of both.
 

@@ -3,6 +3,7 @@
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from coolhead.metrics.bins import Binning, bin_index
 from coolhead.metrics.vectors import check_confidence
@@ -10,7 +11,7 @@ from coolhead.numerics.probabilities import check_probabilities
 
 
 def expected_calibration_error_null(
-    probabilities: Any,
+    probabilities: ArrayLike,
     *,
     n_bins: int = 15,
     binning: Binning = "width",

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from coolhead.metrics.bins import Binning, bin_edges, bin_index
 from coolhead.metrics.vectors import correctness_and_confidence
@@ -55,7 +56,11 @@ class ReliabilityCurve:
 
 
 def reliability_curve(
-    labels: Any, probabilities: Any, *, n_bins: int = 15, binning: Binning = "width"
+    labels: ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    n_bins: int = 15,
+    binning: Binning = "width",
 ) -> ReliabilityCurve:
     """Accuracy and confidence per bin; arguments as for `expected_calibration_error`.
 

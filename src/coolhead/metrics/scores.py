@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from coolhead.metrics.vectors import correctness_and_confidence
 from coolhead.numerics.blocks import row_blocks
@@ -12,7 +13,7 @@ from coolhead.numerics.softmax import brier_rows, log_loss_rows
 
 
 def negative_log_likelihood(
-    labels: Any,
+    labels: ArrayLike,
     probabilities: Any = None,
     *,
     logits: Any = None,
@@ -38,7 +39,7 @@ def negative_log_likelihood(
 
 
 def brier_score(
-    labels: Any,
+    labels: ArrayLike,
     probabilities: Any = None,
     *,
     logits: Any = None,
@@ -54,7 +55,7 @@ def brier_score(
     return float(brier_scores(labels, probabilities).mean())
 
 
-def brier_scores(labels: Any, probabilities: Any) -> np.ndarray:
+def brier_scores(labels: ArrayLike, probabilities: ArrayLike) -> np.ndarray:
     """Brier score of every row, (n,)."""
     probabilities, labels = _checked(labels, check_probabilities(probabilities))
     own = probabilities[np.arange(len(labels)), labels].astype(np.float64)
@@ -65,7 +66,7 @@ def brier_scores(labels: Any, probabilities: Any) -> np.ndarray:
     return squares - 2 * own + 1
 
 
-def top_label_brier_score(labels: Any, probabilities: Any) -> float:
+def top_label_brier_score(labels: ArrayLike, probabilities: ArrayLike) -> float:
     """Mean squared difference of correctness and confidence.
 
     Takes (labels, (n, k) probabilities) or (correctness, (n,) confidence).
@@ -74,7 +75,7 @@ def top_label_brier_score(labels: Any, probabilities: Any) -> float:
 
 
 def calibration_gain(
-    labels: Any, uncalibrated: Any, calibrated: Any, *, top_label: bool = False
+    labels: ArrayLike, uncalibrated: Any, calibrated: Any, *, top_label: bool = False
 ) -> float:
     """Brier score before calibration minus after: positive means better.
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from coolhead.metrics.vectors import correctness_and_confidence
 
@@ -48,7 +49,9 @@ class RiskCoverageCurve:
         return selective_prediction(self, ax, **line)
 
 
-def risk_coverage_curve(labels: Any, probabilities: Any) -> RiskCoverageCurve:
+def risk_coverage_curve(
+    labels: ArrayLike, probabilities: ArrayLike
+) -> RiskCoverageCurve:
     """Risk and coverage of answering only the most confident rows.
 
     Takes (labels, (n, k) probabilities) or (correctness, (n,) confidence).

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from coolhead.metrics.bins import Binning, bin_index
 from coolhead.metrics.intervals import SubsampledScore, check_count, check_level
@@ -78,8 +79,8 @@ def draw_subsamples(
 
 
 def subsample_ece(
-    labels: Any,
-    probabilities: Any,
+    labels: ArrayLike,
+    probabilities: ArrayLike,
     draws: Subsamples,
     *,
     n_bins: int = 15,

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.checks import check_labels
@@ -13,7 +14,7 @@ ROUNDING = 1e-6
 
 
 def correctness_and_confidence(
-    labels: Any, probabilities: Any
+    labels: ArrayLike, probabilities: ArrayLike
 ) -> tuple[np.ndarray, np.ndarray]:
     """What every top-label metric works on.
 

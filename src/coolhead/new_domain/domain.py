@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from coolhead.calibrators.offset import OffsetTemperature
 from coolhead.metrics.intervals import Interval, check_count
@@ -189,7 +190,7 @@ class NewDomain:
         """Expected accuracy of the rows predicted as each class (its precision)."""
         return self._by(self._predicted)
 
-    def by_group(self, groups: Any) -> dict[Any, GroupAccuracy]:
+    def by_group(self, groups: ArrayLike) -> dict[Any, GroupAccuracy]:
         """Expected accuracy of each group of rows; groups : (n,) names."""
         return self._by(check_domains(groups, self.n_rows, "groups"))
 
@@ -243,7 +244,7 @@ class NewDomain:
         sure = expit(logit(self._confidence) + moved)
         return choose_rows(sure, self._strata, place, labelled, int(n))  # pyright: ignore[reportArgumentType]
 
-    def with_labels(self, rows: Any, labels: Any) -> Self:
+    def with_labels(self, rows: Any, labels: ArrayLike) -> Self:
         """The same domain, knowing the labels of these rows, too.
 
         rows, labels : (m,) row numbers of the batch, best those of `rows_to_label`,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from coolhead.calibrators.data import CalibrationData
@@ -103,14 +104,14 @@ class LeftOut(NamedTuple):
 
 def learn_evidence(
     calibrator: Any,
-    logits: Any,
-    labels: Any,
+    logits: ArrayLike,
+    labels: ArrayLike,
     *,
-    features: Any = None,
-    sample_domain: Any = None,
+    features: ArrayLike | None = None,
+    sample_domain: ArrayLike | None = None,
     source_domain: Any = None,
-    reference_features: Any = None,
-    sample_weight: Any = None,
+    reference_features: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> Evidence:
     """Leave out each calibration domain, fit a copy on the others, look at it there.
 

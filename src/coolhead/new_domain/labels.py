@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from coolhead.metrics.intervals import Interval
 from coolhead.new_domain.accuracy import NORMAL_90
@@ -29,7 +30,7 @@ def as_rows(rows: Any, n_rows: int) -> np.ndarray:
     return found.astype(np.intp)
 
 
-def check_new_labels(labels: Any, n_classes: int, rows: np.ndarray) -> np.ndarray:
+def check_new_labels(labels: ArrayLike, n_classes: int, rows: np.ndarray) -> np.ndarray:
     """One class per row, (m,)."""
     found = np.asarray(labels)
     if found.shape != rows.shape:

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from coolhead.numerics.arrays import real_array, unmasked
 from coolhead.numerics.blocks import row_blocks
@@ -10,7 +11,7 @@ from coolhead.numerics.probabilities import refuse_probabilities
 
 
 def as_logits(
-    logits: Any, name: str = "logits", *, allow_empty: bool = False
+    logits: ArrayLike, name: str = "logits", *, allow_empty: bool = False
 ) -> np.ndarray:
     """Shape and type of logits, without a look at the values.
 
@@ -40,7 +41,7 @@ def as_logits(
     return array
 
 
-def check_logits(logits: Any, name: str = "logits") -> np.ndarray:
+def check_logits(logits: ArrayLike, name: str = "logits") -> np.ndarray:
     """`as_logits`, refusing NaN, infinity and probabilities, with row numbers."""
     array = as_logits(logits, name)
     check_logit_values(array, name)
@@ -123,7 +124,7 @@ def _listed(rows: np.ndarray) -> str:
     return ", ".join(str(int(row)) for row in rows[:5]) + more
 
 
-def check_labels(labels: Any, n_classes: int, n_rows: int) -> np.ndarray:
+def check_labels(labels: ArrayLike, n_classes: int, n_rows: int) -> np.ndarray:
     """Class indices in 0..k-1, one per row of the logits."""
     array = np.asarray(unmasked(labels, "labels"))
     if array.ndim == 2 and array.shape[1] == 1:
@@ -161,7 +162,7 @@ def missing_features_message(n_rows: int) -> str:
 
 
 def check_features(
-    features: Any,
+    features: ArrayLike,
     n_rows: int | None,
     n_features: int | None = None,
     name: str = "features",
@@ -195,7 +196,7 @@ def check_features(
     return array
 
 
-def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
+def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> np.ndarray | None:
     """Finite weights >= 0 that are not all zero, or None."""
     if sample_weight is None:
         return None
@@ -220,7 +221,7 @@ def check_weights(sample_weight: Any, n_rows: int) -> np.ndarray | None:
 
 
 def check_domains(
-    sample_domain: Any, n_rows: int, name: str = "sample_domain"
+    sample_domain: ArrayLike, n_rows: int, name: str = "sample_domain"
 ) -> np.ndarray:
     """One domain (string or integer) per row."""
     array = np.asarray(unmasked(sample_domain, name))

@@ -1,8 +1,7 @@
 """Probabilities: told from logits, checked, turned into logits."""
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from coolhead.numerics.arrays import real_array
 from coolhead.numerics.blocks import row_blocks
@@ -92,7 +91,7 @@ def probabilities_message(name: str) -> str:
 
 
 def check_probabilities(
-    probabilities: Any, name: str = "probabilities", first_row: int = 0
+    probabilities: ArrayLike, name: str = "probabilities", first_row: int = 0
 ) -> np.ndarray:
     """A finite (n, k) array of rows in [0, 1] that sum to one.
 
@@ -129,7 +128,7 @@ def _wrong_probabilities(part: np.ndarray, slack: float) -> np.ndarray:
         )
 
 
-def logits_from_probabilities(probabilities: Any) -> np.ndarray:
+def logits_from_probabilities(probabilities: ArrayLike) -> np.ndarray:
     """Logits whose softmax gives back `probabilities`: their logarithms.
 
     Parameters

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from coolhead.numerics.blocks import computing_dtype
 from coolhead.numerics.checks import (
@@ -89,7 +90,11 @@ class Solution(NamedTuple):
 
 
 def fit_temperature(
-    logits: Any, labels: Any, *, groups: Any = None, sample_weight: Any = None
+    logits: ArrayLike,
+    labels: ArrayLike,
+    *,
+    groups: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> TemperatureFit:
     """Temperature that minimises the negative log-likelihood of softmax(logits / T).
 

@@ -1,9 +1,10 @@
 """What calibrators that change the class scores have in common."""
 
 import warnings
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from coolhead.calibrators.base import Calibrator
 from coolhead.calibrators.data import CalibrationData
@@ -50,7 +51,9 @@ class ScoreCalibrator(Calibrator):
             warnings.warn(_absent_message(self, scores.absent), stacklevel=5)
         self._judge(scores, self._learn_scores(scores))
 
-    def predict_proba(self, logits: Any, features: Any = None) -> np.ndarray:
+    def predict_proba(
+        self, logits: ArrayLike, features: ArrayLike | None = None
+    ) -> np.ndarray:
         """Calibrated probabilities (n, k)."""
         logits, _ = self._check_query(logits, None)
         check_logit_values(logits, "logits")
@@ -60,7 +63,7 @@ class ScoreCalibrator(Calibrator):
         return probabilities
 
     def confidence(
-        self, logits: Any, features: Any = None
+        self, logits: ArrayLike, features: ArrayLike | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Calibrated confidence and predicted class, (n,) each."""
         logits, _ = self._check_query(logits, None)

@@ -4,9 +4,10 @@ They leave the setting of domain generalisation: data of the target is needed.
 """
 
 import warnings
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.data import CalibrationData
@@ -56,15 +57,15 @@ class TransferCalibrator(TemperatureCalibrator):
 
     def fit(
         self,
-        logits: Any,
-        labels: Any,
+        logits: ArrayLike,
+        labels: ArrayLike,
         *,
-        features: Any = None,
-        target_features: Any = None,
-        target_logits: Any = None,
-        reference_features: Any = None,
-        sample_domain: Any = None,
-        sample_weight: Any = None,
+        features: ArrayLike | None = None,
+        target_features: ArrayLike | None = None,
+        target_logits: ArrayLike | None = None,
+        reference_features: ArrayLike | None = None,
+        sample_domain: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Learn from labelled rows under weights that make them resemble the target.
 

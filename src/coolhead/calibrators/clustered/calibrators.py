@@ -3,6 +3,7 @@
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
 from coolhead.calibrators.base import TemperatureCalibrator
@@ -184,7 +185,7 @@ class RegressedTemperature(TemperatureCalibrator):
         self._remember(clusters_of(self, data))
         self.clipped_share_ = float(self._is_clipped(data.features).mean())
 
-    def clipped(self, features: Any) -> np.ndarray:
+    def clipped(self, features: ArrayLike) -> np.ndarray:
         """Which rows of features (n, d) get a clipped temperature, (n,) bool."""
         check_is_fitted(self)
         return self._is_clipped(check_features(features, None, self.n_features_))

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.data import CalibrationData, fresh
@@ -38,7 +39,10 @@ class LeaveOneDomainOut:
         self.keep = keep
 
     def split(
-        self, logits: Any, labels: Any = None, groups: Any = None
+        self,
+        logits: Any,
+        labels: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Row numbers to fit on and to test on; `groups` is the domain of each row."""
         if groups is None:
@@ -47,7 +51,10 @@ class LeaveOneDomainOut:
             yield np.flatnonzero(fold.inside), np.flatnonzero(fold.outside)
 
     def get_n_splits(
-        self, logits: Any = None, labels: Any = None, groups: Any = None
+        self,
+        logits: Any = None,
+        labels: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
     ) -> int:
         """Number of domains that can be left out."""
         return sum(1 for _ in self.split(logits, labels, groups))
