@@ -6,6 +6,7 @@ share on which a second classifier agrees, one that learned from the calibration
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
