@@ -68,7 +68,22 @@ def application() -> typer.Typer:
 
 def main() -> None:
     """Run the command line; a user's mistake is one sentence, not a traceback."""
-    previous = _end_on_sigterm()
+    ended = threading.Event()
+    previous = _end_on_sigterm(ended)
+    try:
+        _run(ended)
+    except BaseException:
+        if ended.is_set():
+            # Whatever the request to end turned into on its way up.
+            raise SystemExit(128 + signal.SIGTERM) from None
+        raise
+    finally:
+        if previous is not None:
+            signal.signal(signal.SIGTERM, previous)
+
+
+def _run(ended: threading.Event) -> NoReturn:
+    """Run the command named in the arguments, and leave with its code."""
     try:
         code = application()(sys.argv[1:] or ["--help"], standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
@@ -78,25 +93,21 @@ def main() -> None:
     except Exception as error:
         # Mistakes of usage come from the parser of the command line, with their code.
         explain = getattr(error, "format_message", None)
-        if explain is None and not isinstance(
-            error, ValueError | OSError | ImportError
-        ):
+        expected = isinstance(error, ValueError | OSError | ImportError)
+        if ended.is_set() or (explain is None and not expected):
             raise
         text = str(error) if explain is None else explain()
         _stop(text, getattr(error, "exit_code", 1))
-    else:
-        raise SystemExit(code if isinstance(code, int) else 0)
-    finally:
-        if previous is not None:
-            signal.signal(signal.SIGTERM, previous)
+    raise SystemExit(code if isinstance(code, int) else 0)
 
 
-def _end_on_sigterm() -> Any:
+def _end_on_sigterm(ended: threading.Event) -> Any:
     """Let SIGTERM end the command like an error: files and workers are cleared away."""
     if threading.current_thread() is not threading.main_thread():
         return None
 
     def end(number: int, frame: Any) -> NoReturn:
+        ended.set()
         # Straight to the descriptor: a print may be what was interrupted.
         os.write(2, b"coolhead: terminated\n")
         raise SystemExit(128 + number)
