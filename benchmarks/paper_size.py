@@ -25,7 +25,8 @@ from simulated_archives import DOMAINNET_TEST, OFFICE_HOME, write_archives
 from threadpoolctl import threadpool_limits
 
 from coolhead.experiment.plan import make_plan
-from coolhead.experiment.protocol import Protocol, TrainedData, load_protocol
+from coolhead.experiment.protocol import Protocol, TrainedData
+from coolhead.experiment.protocol_files import load_protocol
 from coolhead.experiment.results import read_table
 from coolhead.experiment.splits import make_splits
 from coolhead.experiment.sweep import run_cell, run_sweep

@@ -8,7 +8,8 @@ from small_world import make_archive, protocol_content, write_toml
 
 from coolhead.cli.terminal import print_pairs
 from coolhead.experiment.figures import write_figures
-from coolhead.experiment.protocol import Protocol, load_protocol
+from coolhead.experiment.protocol import Protocol
+from coolhead.experiment.protocol_files import load_protocol
 from coolhead.experiment.results import table_path
 from coolhead.experiment.sweep import run_sweep
 from coolhead.experiment.tables import Table, all_tables, render_table, write_tables

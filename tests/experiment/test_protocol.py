@@ -8,7 +8,8 @@ from collections import Counter
 import pytest
 from small_world import protocol_content, write_toml
 
-from coolhead.experiment.protocol import Protocol, load_protocol, protocol_names
+from coolhead.experiment.protocol import Protocol
+from coolhead.experiment.protocol_files import load_protocol, protocol_names
 from coolhead.experiment.splits import make_splits
 
 COUNTS = {

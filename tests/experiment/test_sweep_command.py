@@ -12,7 +12,7 @@ from small_world import make_archive, protocol_content, write_toml
 
 import coolhead.heads
 from coolhead.cli.sweep import with_archives
-from coolhead.experiment.protocol import load_protocol
+from coolhead.experiment.protocol_files import load_protocol
 
 
 def test_other_data_never_drops_the_training_archive(tmp_path, command):

@@ -6,7 +6,8 @@ from small_world import DOMAINS, make_archive, protocol_content
 from coolhead.archive import load_archive
 from coolhead.cli.train import train
 from coolhead.experiment.plan import make_plan
-from coolhead.experiment.protocol import Protocol, load_protocol
+from coolhead.experiment.protocol import Protocol
+from coolhead.experiment.protocol_files import load_protocol
 from coolhead.experiment.results import read_table
 from coolhead.experiment.sweep import run_sweep
 from coolhead.experiment.training_record import recorded_division

@@ -20,7 +20,7 @@ def demo(
     """Sentiment in four kinds of text: who stays calibrated where nobody has data?"""
     from coolhead.cli.run import run_and_show
     from coolhead.cli.terminal import plain_warnings
-    from coolhead.experiment.protocol import load_protocol
+    from coolhead.experiment.protocol_files import load_protocol
 
     outcome = run_and_show(load_protocol("sentiment"), folder, jobs=jobs)
     with plain_warnings():

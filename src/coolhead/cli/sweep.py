@@ -21,7 +21,7 @@ def splits(
     """List which domain plays which role; needs no data."""
     import json
 
-    from coolhead.experiment.protocol import load_protocol
+    from coolhead.experiment.protocol_files import load_protocol
     from coolhead.experiment.splits import make_splits
 
     found = make_splits(load_protocol(protocol).roles)
@@ -70,7 +70,7 @@ def sweep(
         if path is not None:
             check_input(path)
     from coolhead.cli.run import run_and_show
-    from coolhead.experiment.protocol import load_protocol
+    from coolhead.experiment.protocol_files import load_protocol
 
     loaded = load_protocol(protocol, settings or (), seeds=_numbers(seeds))
     loaded = with_archives(loaded, data, train_data)
@@ -122,7 +122,8 @@ def with_archives(
     A protocol whose classifiers learn from an archive of their own needs both: rows
     of the first alone would be trained on and calibrated with alike.
     """
-    from coolhead.experiment.protocol import ArchiveData, check_protocol
+    from coolhead.experiment.protocol import ArchiveData
+    from coolhead.experiment.protocol_files import check_protocol
 
     if data is None and train_data is None:
         return protocol

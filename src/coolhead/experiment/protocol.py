@@ -4,12 +4,8 @@ Every table of the file is a frozen value; an unknown key is refused with the ke
 that was probably meant.
 """
 
-import json
 import re
-import tomllib
-from collections.abc import Sequence
 from dataclasses import fields
-from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -17,13 +13,11 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    ValidationError,
     field_validator,
     model_validator,
 )
 
 from coolhead.datasets.bundled import CHECKSUMS
-from coolhead.experiment.mistakes import explain_mistakes
 from coolhead.heads.settings import KINDS, head_settings
 from coolhead.plugins import load_plugin
 from coolhead.suggest import suggest
@@ -266,73 +260,3 @@ class Protocol(Section):
     def seed_of(self, part: Varied, seed: int) -> int:
         """The seed of one part: the run's seed if that part varies, else 0."""
         return seed if part in self.vary else 0
-
-
-def protocol_names() -> list[str]:
-    """Names of the protocols inside the package."""
-    folder = files("coolhead.experiment") / "protocols"
-    return sorted(
-        entry.name.removesuffix(".toml")
-        for entry in folder.iterdir()
-        if entry.name.endswith(".toml")
-    )
-
-
-def load_protocol(
-    name_or_path: str | Path, settings: Sequence[str] = (), **changes: object
-) -> Protocol:
-    """Read a protocol by the name of a bundled one or by the path of a TOML file.
-
-    settings : lines of TOML such as ``evaluation.draws=200`` that replace those keys.
-    changes : replace top-level keys, for example ``seeds=[0, 1, 2]``.
-    """
-    text, place = _read(name_or_path)
-    try:
-        content = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"{place} is not valid TOML: {error}") from None
-    for line in settings:
-        content = _merged(content, _setting(line))
-    given = {key: value for key, value in changes.items() if value is not None}
-    return check_protocol(content | given, place)
-
-
-def _setting(line: str) -> dict[str, Any]:
-    """One key and value; a value that is no TOML is taken as text."""
-    key, sign, value = line.partition("=")
-    if not sign or not key.strip():
-        raise ValueError(f"{line!r} sets nothing; wanted KEY=VALUE, as draws=200")
-    try:
-        return tomllib.loads(f"{key} = {value}")
-    except tomllib.TOMLDecodeError:
-        return tomllib.loads(f"{key} = {json.dumps(value)}")
-
-
-def _merged(content: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
-    """Nested tables with those of `change` put in."""
-    merged = dict(content)
-    for key, value in change.items():
-        deeper = isinstance(value, dict) and isinstance(content.get(key), dict)
-        merged[key] = _merged(content[key], value) if deeper else value
-    return merged
-
-
-def check_protocol(content: dict[str, Any], place: str) -> Protocol:
-    """The protocol of nested tables; mistakes are explained, with `place` in front."""
-    try:
-        return Protocol.model_validate(content)
-    except ValidationError as error:
-        raise ValueError(explain_mistakes(error, Protocol, place)) from None
-
-
-def _read(name_or_path: str | Path) -> tuple[str, str]:
-    path = Path(name_or_path)
-    if path.is_file():
-        return path.read_text(encoding="utf-8"), str(path)
-    if str(name_or_path) in protocol_names():
-        resource = files("coolhead.experiment") / "protocols" / f"{name_or_path}.toml"
-        return resource.read_text(encoding="utf-8"), f"protocol {name_or_path}"
-    hint = suggest(str(name_or_path), protocol_names())
-    raise ValueError(
-        f"no protocol file or bundled protocol {str(name_or_path)!r}{hint}"
-    )

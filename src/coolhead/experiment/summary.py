@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from coolhead.experiment.protocol import Classifier, Protocol, load_protocol
+from coolhead.experiment.protocol import Classifier, Protocol
+from coolhead.experiment.protocol_files import load_protocol
 from coolhead.experiment.record import read_run_record
 from coolhead.experiment.results import read_table
 from coolhead.experiment.tables import all_tables, render_table
