@@ -26,6 +26,12 @@ def train(
     weights: Annotated[
         Path | None, typer.Option(help="Local state dict to start from.")
     ] = None,
+    size: Annotated[
+        int | None, typer.Option(help="Side of the images in pixels.")
+    ] = None,
+    frozen: Annotated[
+        float | None, typer.Option(help="Share of the first layers left as they are.")
+    ] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the sources.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Rows per step.")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="First rate.")] = None,
@@ -48,6 +54,7 @@ def train(
         "epochs": epochs,
         "batch_size": batch_size,
         "learning_rate": learning_rate,
+        "frozen": frozen,
     }
     settings = {name: value for name, value in given.items() if value is not None}
     if not finetune:
@@ -61,6 +68,7 @@ def train(
         out,
         backbone=backbone,
         weights=weights,
+        size=size,
         settings=settings,
         small=small,
         random_state=seed,

@@ -45,6 +45,7 @@ def load_backbone(
     weights: str | Path | None = None,
     n_classes: int | None = None,
     feature_layer: str | None = None,
+    size: int | None = None,
     random_state: int = 0,
 ) -> Backbone:
     """Return a network by name, ready for extraction or fine-tuning.
@@ -58,6 +59,8 @@ def load_backbone(
         A local state dict (.pth, .pt or .safetensors) instead of the published one.
     n_classes : int, optional
         Width of the classifier, where it is not the published one.
+    size : int, optional
+        Side of the images in pixels, where it is not the published one.
     random_state : int
         Seed of layers that come without weights.
     """
@@ -72,7 +75,9 @@ def load_backbone(
     if weights is not None:
         load_weights(backbone.module, weights)
     layer = feature_layer or backbone.feature_layer
-    return replace(backbone, name=name, feature_layer=layer)
+    transform = backbone.transform
+    transform = transform if size is None else replace(transform, size=size)
+    return replace(backbone, transform=transform, name=name, feature_layer=layer)
 
 
 def _from_python(name: str, n_classes: int | None) -> Backbone:

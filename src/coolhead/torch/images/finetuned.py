@@ -21,6 +21,7 @@ def finetune_and_extract(
     *,
     backbone: str,
     weights: str | PathLike | None = None,
+    size: int | None = None,
     settings: dict[str, Any] | None = None,
     small: float = 0.2,
     random_state: int = 0,
@@ -34,6 +35,8 @@ def finetune_and_extract(
 
     Parameters
     ----------
+    size : int, optional
+        Side of the images in pixels, where it is not the backbone's own.
     settings : dict
         Fields of :class:`FinetuneSettings`.
     **options
@@ -45,6 +48,7 @@ def finetune_and_extract(
         backbone,
         weights=start,
         n_classes=len(images.class_names),
+        size=size,
         random_state=random_state,
     )
     chosen = FinetuneSettings(**settings or {})
