@@ -62,6 +62,7 @@ MAY_IMPORT = {
         "torch",
     },
     "report": {"archive", "experiment", "figures", "files", "metrics"},
+    "reproduce": {"datasets", "experiment", "files", "torch"},
     "cli": {
         "apply",
         "archive",
@@ -78,6 +79,7 @@ MAY_IMPORT = {
         "plugins",
         "progress",
         "report",
+        "reproduce",
         "suggest",
         "torch",
     },

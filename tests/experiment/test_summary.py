@@ -154,3 +154,76 @@ def test_findings_that_do_not_carry_over_are_said():
     ):
         (line,) = [line for line in lines if claim in line]
         assert line.startswith("**Does not hold**")
+
+
+SPLITS = ["a", "b", "c"]
+PAPER_WORLD = {
+    "uncalibrated": [15.0, 12.0, 14.0],
+    "source-only": [9.0, 8.0, 9.5],
+    "transcal": [8.0, 7.0, 9.0],
+    "set-level": [7.0, 5.0, 8.0],
+    "ensemble": [6.0, 4.0, 7.0],
+}
+
+
+def worlds(values=PAPER_WORLD, sd=0.5, accuracy=None, variances=(2.0, 5.0)):
+    """Scores and shift in which every finding of the paper holds, to be spoilt."""
+    rows = [
+        {
+            "split": split,
+            "target": f"target {split}",
+            "calibration": "rest",
+            "seed": 0,
+            "method": method,
+            "ece_mean": ece,
+            "ece_sd": sd,
+            "accuracy": (accuracy or {}).get(method, 60.0),
+        }
+        for method, column in values.items()
+        for split, ece in zip(SPLITS, column, strict=True)
+    ]
+    roles = zip(("calibration", "source"), variances, strict=True)
+    shift = [
+        {"split": split, "diagnostic": f"weight_variance_{role}", "value": value}
+        for role, value in roles
+        for split in SPLITS
+    ]
+    return RunScores(pl.DataFrame(rows)), pl.DataFrame(shift)
+
+
+NO_SENSITIVITY = pl.DataFrame(schema={"method": pl.String})
+
+
+def test_every_finding_holds_where_it_should():
+    scores, shift = worlds()
+    lines = list(check_findings(scores, NO_SENSITIVITY, shift, order="from a to c"))
+    assert not [line for line in lines if "Does not hold" in line]
+    assert len([line for line in lines if line.startswith("Holds")]) == 10
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "claim"),
+    [
+        ({"sd": 1.5}, "σ < 1 % (largest σ 1.50 %)"),
+        ({"sd": 3.0}, "variance between splits dominates"),
+        ({"accuracy": {"ensemble": 59.5}}, "leaves the accuracy as it is"),
+        ({"variances": (5.0, 2.0)}, "Var(w) of calibration to target is below"),
+        (
+            {"values": PAPER_WORLD | {"ensemble": [3.0, 4.0, 5.0]}},
+            "lowest in the middle",
+        ),
+        ({"values": PAPER_WORLD | {"transcal": [1.0] * 3}}, "against TransCal"),
+    ],
+)
+def test_a_finding_that_fails_is_named(spoilt, claim):
+    scores, shift = worlds(**spoilt)
+    lines = list(check_findings(scores, NO_SENSITIVITY, shift, order="from a to c"))
+    failing = [line for line in lines if claim in line]
+    assert failing
+    assert all(line.startswith("**Does not hold**") for line in failing)
+
+
+def test_no_order_no_shape():
+    scores, _ = worlds()
+    lines = list(check_findings(scores, NO_SENSITIVITY))
+    assert not [line for line in lines if "middle" in line or "Var(w)" in line]

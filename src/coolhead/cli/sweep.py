@@ -72,7 +72,7 @@ def sweep(
     from coolhead.cli.run import run_and_show
     from coolhead.experiment.protocol_files import load_protocol
 
-    loaded = load_protocol(protocol, settings or (), seeds=_numbers(seeds))
+    loaded = load_protocol(protocol, settings or (), seeds=read_seeds(seeds))
     loaded = with_archives(loaded, data, train_data)
     outcome = run_and_show(loaded, folder, jobs=jobs, scheduler=scheduler)
     if outcome.n_failed:
@@ -105,7 +105,8 @@ def tables(
     print("\n".join(map(visible, text.split("\n"))))
 
 
-def _numbers(text: str | None) -> list[int] | None:
+def read_seeds(text: str | None) -> list[int] | None:
+    """The numbers of ``0,1,2``; None stays None."""
     if text is None:
         return None
     try:

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import polars as pl
+
 from coolhead.experiment.protocol import Classifier, Protocol
 from coolhead.experiment.protocol_files import load_protocol
 from coolhead.experiment.record import read_run_record
@@ -63,9 +65,13 @@ def _section(run: Path) -> str:
         f"## {protocol['title']}",
         f"{record['n_cells']} cells: splits × seeds ({seeds}).",
     ]
-    sensitivity = read_table(run, "sensitivity")
-    for scores in load_scores(run).values():
-        parts += _lines("The paper's findings:", check_findings(scores, sensitivity))
+    for name, scores in load_scores(run).items():
+        sensitivity, shift = (
+            read_table(run, table).filter(pl.col("classifier") == name)
+            for table in ("sensitivity", "shift")
+        )
+        findings = check_findings(scores, sensitivity, shift, order=protocol["order"])
+        parts += _lines("The paper's findings:", findings)
         extra: list[Table | None] = [against_others(scores, "auto")]
         extra.append(harm_beyond_the_oracle(scores))
         parts += [render_table(t, "markdown") for t in extra if t is not None]

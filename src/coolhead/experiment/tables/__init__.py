@@ -52,7 +52,7 @@ def _tables_of(
         by_split.ece_by_split(scores, beside),
         by_split.gain_by_split(scores, beside) if compared else None,
         averages.improvement_ratios(scores, beside),
-        counts.reductions_in_sigma(scores),
+        counts.reductions_in_sigma(scores, beside),
         counts.harm(scores) if compared else None,
         counts.harm_by_split(scores) if compared else None,
         averages.accuracy(scores, beside),

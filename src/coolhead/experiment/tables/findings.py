@@ -6,20 +6,35 @@ import numpy as np
 import polars as pl
 
 from coolhead.experiment.tables.ratio_difference import split_means
-from coolhead.experiment.tables.run_scores import RunScores, label
+from coolhead.experiment.tables.run_scores import RunScores, column_mean, label
 
 PAPER_METHODS = ("set-level", "nearest-cluster", "regression", "ensemble")
+RIVALS = ("source-only", "transcal", "wts")
 MINOR = 1.0
 
 
-def check_findings(scores: RunScores, sensitivity: pl.DataFrame) -> Iterator[str]:
-    """One sentence per finding, with the numbers it rests on."""
+def check_findings(
+    scores: RunScores,
+    sensitivity: pl.DataFrame,
+    shift: pl.DataFrame | None = None,
+    *,
+    order: str | None = None,
+) -> Iterator[str]:
+    """One sentence per finding, with the numbers it rests on.
+
+    Parameters
+    ----------
+    scores : of one classifier.
+    sensitivity, shift : the run's tables of those names.
+    order : along what the targets are listed, if along something.
+    """
     present = [name for name in PAPER_METHODS if name in scores.methods]
     if not {"source-only", "uncalibrated"} <= set(scores.methods) or not present:
         return
     means = {name: split_means(scores, name) for name in scores.methods}
-    for name in present:
-        yield _beats(means, name, "source-only")
+    for rival in RIVALS:
+        for name in present if rival in means else ():
+            yield _beats(means, name, rival)
     if {"ensemble", "set-level"} <= set(present):
         best = min(present, key=lambda name: means[name].mean())
         yield _sentence(
@@ -34,7 +49,11 @@ def check_findings(scores: RunScores, sensitivity: pl.DataFrame) -> Iterator[str
             f"Harm: {label(name)} is worse than uncalibrated in {worse} of "
             f"{len(means[name])} splits."
         )
+    yield from _noise(scores, present)
+    yield from _accuracy_stays(scores, present)
+    yield from _shape(scores, order)
     yield from _clusters_matter_little(sensitivity)
+    yield from _less_variance(shift)
 
 
 def _beats(means: dict[str, np.ndarray], name: str, rival: str) -> str:
@@ -44,6 +63,55 @@ def _beats(means: dict[str, np.ndarray], name: str, rival: str) -> str:
         f"{label(name)} lowers the ECE against {label(rival)}",
         f"{other.mean():.2f} % to {own.mean():.2f} %, lower in "
         f"{int((own < other).sum())} of {len(own)} splits",
+    )
+
+
+def _noise(scores: RunScores, present: list[str]) -> Iterator[str]:
+    """Draws move the ECE of a split little, splits differ much."""
+    found = scores.frame.filter(pl.col("method").is_in(present))
+    if "ece_sd" not in found.columns or len(scores.splits) < 2:
+        return
+    sd = found["ece_sd"].to_numpy()
+    yield _sentence(
+        sd.max() < MINOR,
+        "within a split the ECE of the draws varies by σ < 1 %",
+        f"largest σ {sd.max():.2f} %",
+    )
+    between = np.mean([np.var(split_means(scores, name)) for name in present])
+    yield _sentence(
+        between > np.mean(sd**2),
+        "the variance between splits dominates that of the draws",
+        f"{between:.2f} against {np.mean(sd**2):.2f}, mean of the paper's methods",
+    )
+
+
+def _accuracy_stays(scores: RunScores, present: list[str]) -> Iterator[str]:
+    before = column_mean(scores.of("uncalibrated"), "accuracy")
+    after = [column_mean(scores.of(name), "accuracy") for name in present]
+    known = [value for value in after if value is not None]
+    if before is not None and known:
+        moved = max(abs(value - before) for value in known)
+        yield _sentence(
+            moved == 0,
+            "calibration leaves the accuracy as it is",
+            f"{before:.2f} %, moved by {moved:.2g} points at most",
+        )
+
+
+def _shape(scores: RunScores, order: str | None) -> Iterator[str]:
+    """Low in the middle of the listed targets, high at both ends."""
+    if order is None or "ensemble" not in scores.methods or len(scores.targets) < 3:
+        return
+    found = {
+        target: column_mean(scores.of("ensemble", target=target), "ece_mean") or 0.0
+        for target in scores.targets
+    }
+    lowest = min(found, key=lambda target: found[target])
+    listed = ", ".join(f"{name} {value:.2f} %" for name, value in found.items())
+    yield _sentence(
+        lowest in scores.targets[1:-1],
+        f"over the targets {order} the ensemble's ECE is lowest in the middle",
+        listed,
     )
 
 
@@ -57,6 +125,24 @@ def _clusters_matter_little(sensitivity: pl.DataFrame) -> Iterator[str]:
             f"the number of clusters matters little for {label(method)}",
             f"mean ECE moves by {spread:.2f} points over the numbers tried",
         )
+
+
+def _less_variance(shift: pl.DataFrame | None) -> Iterator[str]:
+    """Calibration domains lie nearer to the target than the source does."""
+    if shift is None or shift.is_empty():
+        return
+    groups = shift.group_by("split", "diagnostic").agg(pl.col("value").mean())
+    wide = groups.pivot(on="diagnostic", index="split", values="value")
+    columns = ("weight_variance_calibration", "weight_variance_source")
+    if not set(columns) <= set(wide.columns):
+        return
+    calibration, source = (wide[name].to_numpy() for name in columns)
+    yield _sentence(
+        calibration.mean() < source.mean(),
+        "Var(w) of calibration to target is below that of source to target",
+        f"mean {calibration.mean():.2f} against {source.mean():.2f}, lower in "
+        f"{int((calibration < source).sum())} of {len(source)} splits",
+    )
 
 
 def _sentence(holds: bool, claim: str, numbers: str) -> str:
