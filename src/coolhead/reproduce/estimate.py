@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -56,12 +57,11 @@ def _try_extraction(step: Step, recipe: Recipe) -> tuple[float, int]:
     network = load_backbone(recipe.backbone, weights=recipe.weights, size=recipe.size)
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "tried.safetensors"
-        options = recipe.options | {"progress": False, "skip_bad": recipe.skip_bad}
+        options: dict[str, Any] = recipe.options | {"progress": False}
         begun = time.monotonic()
-        archive = extract(images, network, out, **options)
+        archive = extract(images, network, out, skip_bad=recipe.skip_bad, **options)
         seconds = time.monotonic() - begun
-        assert archive.features is not None
-        return seconds / len(images), archive.features.shape[1]
+        return seconds / len(images), np.shape(archive.features)[1]
 
 
 def _try_training(step: Step, recipe: Recipe) -> float:
@@ -79,7 +79,7 @@ def _try_training(step: Step, recipe: Recipe) -> float:
     images = _some(step, max(TRIED_IMAGES, 2 * settings.batch_size))
     settings = replace(settings, batch_size=min(settings.batch_size, len(images)))
     with tempfile.TemporaryDirectory() as folder:
-        options = recipe.options | {"progress": False}
+        options: dict[str, Any] = recipe.options | {"progress": False}
         begun = time.monotonic()
         finetune(
             images,

@@ -55,7 +55,7 @@ def finetune_and_extract(
         images = list_images(images, skip_bad=skip_bad, decode=skip_bad)
     network = load_backbone(
         backbone,
-        weights=weights,
+        weights=None if weights is None else Path(weights),
         n_classes=len(images.class_names),
         size=size,
         random_state=random_state,

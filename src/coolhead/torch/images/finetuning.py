@@ -98,7 +98,8 @@ def finetune(
             run.keep(Path(checkpoint))
     backbone.module.load_state_dict(run.best)
     # As it came, so that the same weights read from a file give the same bits.
-    backbone.module.requires_grad_(True).to(memory_format=torch.contiguous_format)
+    backbone.module.requires_grad_(True)
+    backbone.module.to(device, memory_format=torch.contiguous_format)
     return run.curve
 
 
