@@ -61,7 +61,11 @@ def _try_extraction(step: Step, recipe: Recipe) -> tuple[float, int]:
         begun = time.monotonic()
         archive = extract(images, network, out, skip_bad=recipe.skip_bad, **options)
         seconds = time.monotonic() - begun
-        return seconds / len(images), np.shape(archive.features)[1]
+        return seconds / len(images), _width(archive.features)
+
+
+def _width(features: Any) -> int:
+    return features.shape[1]
 
 
 def _try_training(step: Step, recipe: Recipe) -> float:

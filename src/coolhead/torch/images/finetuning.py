@@ -96,10 +96,7 @@ def finetune(
         while len(run.curve) < settings.epochs:
             run.epoch(large, watched, advance)
             run.keep(Path(checkpoint))
-    backbone.module.load_state_dict(run.best)
-    # As it came, so that the same weights read from a file give the same bits.
-    backbone.module.requires_grad_(True)
-    backbone.module.to(device, memory_format=torch.contiguous_format)
+    run.end()
     return run.curve
 
 
@@ -161,6 +158,15 @@ class _Run:
         }
         with atomic_path(path) as temporary:
             torch.save(state, temporary)
+
+    def end(self) -> None:
+        """Leave the best weights in a module that is otherwise as it came.
+
+        The same weights read from a file then give the same bits.
+        """
+        self.module.load_state_dict(self.best)
+        self.module.requires_grad_(True)
+        self.module.to(memory_format=torch.contiguous_format)
 
     def epoch(self, large: ImageTable, watched: ImageTable, advance) -> None:
         """Train one epoch; remember the weights if they are the best so far."""
