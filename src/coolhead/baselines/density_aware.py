@@ -88,11 +88,10 @@ class DensityAwareTemperature(TemperatureCalibrator):
     def _layers(self) -> list[slice]:
         widths: Any = self.layer_widths or (self.n_features_,)
         if sum(widths) != self.n_features_:
-            msg = (
+            raise ValueError(
                 f"layer_widths sum to {sum(widths)}, features have "
                 f"{self.n_features_} columns"
             )
-            raise ValueError(msg)
         ends = np.cumsum(widths)
         return [
             slice(int(end - w), int(end)) for end, w in zip(ends, widths, strict=True)

@@ -40,17 +40,17 @@ class OutsideCalibrator(ScoreCalibrator):
 
     def _learn_scores(self, data: ScoreData) -> str:
         if self.inputs not in INPUTS:
-            msg = f"inputs is {self.inputs!r}; wanted 'probabilities' or 'logits'"
-            raise ValueError(msg)
+            raise ValueError(
+                f"inputs is {self.inputs!r}; wanted 'probabilities' or 'logits'"
+            )
         names = [
             n for n in ("predict_proba", "transform") if hasattr(self.calibrator, n)
         ]
         if not names or not hasattr(self.calibrator, "fit"):
-            msg = (
+            raise ValueError(
                 f"calibrator is a {type(self.calibrator).__name__}; wanted an object "
                 "with fit and predict_proba (or transform)"
             )
-            raise ValueError(msg)
         copy = _unfitted(self.calibrator)
         given = self._inputs(data.logits)
         uneven = np.ptp(data.weights) > 0
@@ -79,11 +79,10 @@ class OutsideCalibrator(ScoreCalibrator):
         """Put the columns where they belong; absent classes keep their share."""
         known = np.asarray(getattr(self.calibrator_, "classes_", []))
         if len(known) != found.shape[1]:
-            msg = (
+            raise ValueError(
                 f"{type(self.calibrator_).__name__} returned {found.shape[1]} columns "
                 f"for {self.n_classes_} classes and has no classes_ to say which"
             )
-            raise ValueError(msg)
         filled = plain.copy()
         left = plain[:, known].sum(axis=1, keepdims=True)
         filled[:, known] = found * left
