@@ -1,18 +1,20 @@
 """Let a calibrator from another library take part in the same comparison."""
 
 from copy import deepcopy
+from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
 
 from coolhead.baselines.classwise.base import ScoreCalibrator, ScoreData
+from coolhead.calibrators.parameters import parameters
+from coolhead.numerics.checks import check_choice
 from coolhead.numerics.softmax import softmax
 from coolhead.numerics.temperature import Status
 
-INPUTS = ("probabilities", "logits")
 
-
+@parameters
 class OutsideCalibrator(ScoreCalibrator):
     """Wraps any object with `fit(probabilities, labels)` and `predict_proba`.
 
@@ -31,18 +33,15 @@ class OutsideCalibrator(ScoreCalibrator):
     accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
     """
 
-    def __init__(self, calibrator: Any, *, inputs: str = "probabilities"):
-        self.calibrator = calibrator
-        self.inputs = inputs
+    calibrator: Any
+    _: KW_ONLY
+    inputs: str = "probabilities"
 
     def __sklearn_clone__(self) -> Self:
         return type(self)(_unfitted(self.calibrator), inputs=self.inputs)
 
     def _learn_scores(self, data: ScoreData) -> str:
-        if self.inputs not in INPUTS:
-            raise ValueError(
-                f"inputs is {self.inputs!r}; wanted 'probabilities' or 'logits'"
-            )
+        check_choice(self.inputs, "inputs", "probabilities", "logits")
         names = [
             n for n in ("predict_proba", "transform") if hasattr(self.calibrator, n)
         ]
