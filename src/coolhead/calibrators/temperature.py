@@ -4,9 +4,11 @@ import numpy as np
 
 from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.data import CalibrationData
+from coolhead.calibrators.parameters import parameters
 from coolhead.numerics.temperature import Solution, Status, solve_temperatures
 
 
+@parameters
 class TemperatureScaling(TemperatureCalibrator):
     """One temperature, learned from all calibration domains together.
 
@@ -25,8 +27,7 @@ class TemperatureScaling(TemperatureCalibrator):
     nll_, log_temperature_se_ : mean loss at the fit, and the standard error of log T
     """
 
-    def __init__(self, domain_weights: str = "pooled"):
-        self.domain_weights = domain_weights
+    domain_weights: str = "pooled"
 
     def _learn(self, data: CalibrationData) -> None:
         weights = weigh_domains(data, self.domain_weights)

@@ -144,7 +144,7 @@ def _(calibrator: Any, table: Table, sample_rows: int) -> Any:
 def _(calibrator: TemperatureEnsemble, table: Table, sample_rows: int) -> Any:
     _shaped(calibrator, table)
     if calibrator.members is not None:
-        unfitted = [fresh(member) for member in calibrator._given()]
+        unfitted = [fresh(member) for member in calibrator._parts()]
         members = [_fit_table(member, table, sample_rows) for member in unfitted]
     else:
         constant, *clustered = members = calibrator.default_members()
@@ -164,10 +164,7 @@ def _fit_clusters(
     partition = partition_features(
         check_features(sample, len(sample)),
         calibrator.n_clusters,
-        n_init=calibrator.n_init,
-        max_iter=calibrator.max_iter,
-        random_state=calibrator.random_state,
-        scaling=calibrator.scaling,
+        **calibrator._of_k_means(),
     )
     count = len(partition.clusters.centers)
     codes = per_block(

@@ -5,10 +5,7 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import PCA
 
-from coolhead.calibrators.clustered.calibrators import (
-    NearestClusterTemperature,
-    partition_of,
-)
+from coolhead.calibrators.clustered.calibrators import NearestClusterTemperature
 from coolhead.experiment.methods import Role
 from coolhead.experiment.results import CellResult
 from coolhead.experiment.rows import SplitRows
@@ -97,7 +94,7 @@ def draw_map(
 def _partition(data: SplitRows, n_clusters: int) -> Partition:
     """The clusters that the cluster methods were fitted on."""
     plain = NearestClusterTemperature(n_clusters, random_state=data.random_state)
-    return partition_of(plain, data.labelled(("calibration",)))
+    return plain.partition(data.labelled(("calibration",)))
 
 
 def _add_points(

@@ -32,8 +32,7 @@ def bin_edges(confidence: np.ndarray, n_bins: int, binning: Binning) -> np.ndarr
     if binning == "width":
         return np.arange(n_bins + 1) / n_bins
     if binning != "mass":
-        msg = f"binning is {binning!r}; wanted 'width' or 'mass'"
-        raise ValueError(msg)
+        raise ValueError(f"binning is {binning!r}; wanted 'width' or 'mass'")
     last = -(-np.arange(1, n_bins) * len(confidence) // n_bins) - 1
     inner = np.sort(confidence)[np.maximum(last, 0)]
     return np.concatenate([[0.0], inner, [1.0]])

@@ -112,8 +112,7 @@ def debiased_calibration_error(
     The other arguments are those of `expected_calibration_error`.
     """
     if norm not in (1, 2):
-        msg = f"norm is {norm!r}; wanted 1 or 2"
-        raise ValueError(msg)
+        raise ValueError(f"norm is {norm!r}; wanted 1 or 2")
     correct, confidence = correctness_and_confidence(labels, probabilities)
     index = bin_index(confidence, n_bins, binning)
     count = np.bincount(index, minlength=n_bins)

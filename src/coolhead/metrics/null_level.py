@@ -39,8 +39,9 @@ def expected_calibration_error_null(
     confidence = _confidence(probabilities)
     size = len(confidence) if size is None else size
     if not 1 <= size <= len(confidence):
-        msg = f"size is {size}; wanted 1..{len(confidence)}, the number of rows"
-        raise ValueError(msg)
+        raise ValueError(
+            f"size is {size}; wanted 1..{len(confidence)}, the number of rows"
+        )
     index = bin_index(confidence, n_bins, binning)
     if method == "normal":
         variance = np.bincount(index, confidence * (1 - confidence), n_bins)
@@ -48,8 +49,7 @@ def expected_calibration_error_null(
         return float(np.sqrt(variance).sum() * scale)
     if method == "simulation":
         return _simulate(confidence, index, n_bins, size, n_draws, random_state)
-    msg = f"method is {method!r}; wanted 'normal' or 'simulation'"
-    raise ValueError(msg)
+    raise ValueError(f"method is {method!r}; wanted 'normal' or 'simulation'")
 
 
 def _confidence(probabilities: Any) -> np.ndarray:

@@ -10,6 +10,13 @@ from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.probabilities import refuse_probabilities
 
 
+def check_choice(value: Any, name: str, *known: Any) -> None:
+    """Refuse a value that is none of a few known ones."""
+    if value not in known:
+        listed = " or ".join([", ".join(map(repr, known[:-1])), repr(known[-1])])
+        raise ValueError(f"{name} is {value!r}; wanted {listed}")
+
+
 def as_logits(
     logits: ArrayLike, name: str = "logits", *, allow_empty: bool = False
 ) -> np.ndarray:

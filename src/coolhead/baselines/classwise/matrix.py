@@ -1,5 +1,7 @@
 """Matrix scaling, never without its off-diagonal and bias penalties (ODIR)."""
 
+from dataclasses import KW_ONLY
+
 import numpy as np
 
 from coolhead.baselines.classwise.affine import (
@@ -12,8 +14,10 @@ from coolhead.baselines.classwise.affine import (
     temperature_start,
 )
 from coolhead.baselines.classwise.base import ScoreCalibrator, ScoreData
+from coolhead.calibrators.parameters import parameters
 
 
+@parameters
 class MatrixScaling(ScoreCalibrator):
     """softmax(W z + c) with penalties on what lies off the diagonal and on c.
 
@@ -32,19 +36,11 @@ class MatrixScaling(ScoreCalibrator):
     accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
     """
 
-    def __init__(
-        self,
-        *,
-        off_diagonal_penalty: float = 1.0,
-        bias_penalty: float = 1e-2,
-        diagonal_penalty: float = 1e-2,
-    ):
-        self.off_diagonal_penalty = off_diagonal_penalty
-        self.bias_penalty = bias_penalty
-        self.diagonal_penalty = diagonal_penalty
-
-    def _learns_classes(self) -> bool:
-        return True
+    learns_classes = True
+    _: KW_ONLY
+    off_diagonal_penalty: float = 1.0
+    bias_penalty: float = 1e-2
+    diagonal_penalty: float = 1e-2
 
     def _learn_scores(self, data: ScoreData) -> str:
         start = temperature_start(data)

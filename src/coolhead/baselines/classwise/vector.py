@@ -1,5 +1,7 @@
 """Vector scaling and bias-corrected temperature: one number or two per class."""
 
+from dataclasses import KW_ONLY
+
 import numpy as np
 
 from coolhead.baselines.classwise.affine import (
@@ -12,9 +14,11 @@ from coolhead.baselines.classwise.affine import (
     temperature_start,
 )
 from coolhead.baselines.classwise.base import ScoreCalibrator, ScoreData
+from coolhead.calibrators.parameters import parameters
 from coolhead.numerics.temperature import BOUND
 
 
+@parameters
 class VectorScaling(ScoreCalibrator):
     """softmax(v∘z + c), with a scale and, if wanted, a bias for every class.
 
@@ -31,12 +35,10 @@ class VectorScaling(ScoreCalibrator):
     accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
     """
 
-    def __init__(self, *, bias: bool = True, penalty: float = 1e-3):
-        self.bias = bias
-        self.penalty = penalty
-
-    def _learns_classes(self) -> bool:
-        return True
+    learns_classes = True
+    _: KW_ONLY
+    bias: bool = True
+    penalty: float = 1e-3
 
     def _learn_scores(self, data: ScoreData) -> str:
         start = temperature_start(data)
@@ -73,6 +75,7 @@ class VectorScaling(ScoreCalibrator):
         return affine_softmax(logits, self.scale_, self.bias_)
 
 
+@parameters
 class BiasCorrectedTemperature(ScoreCalibrator):
     """softmax(z/T + c): temperature scaling with a bias for every class (BCTS).
 
@@ -86,11 +89,8 @@ class BiasCorrectedTemperature(ScoreCalibrator):
     accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
     """
 
-    def __init__(self, penalty: float = 1e-3):
-        self.penalty = penalty
-
-    def _learns_classes(self) -> bool:
-        return True
+    learns_classes = True
+    penalty: float = 1e-3
 
     def _learn_scores(self, data: ScoreData) -> str:
         start = temperature_start(data)

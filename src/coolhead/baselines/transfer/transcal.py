@@ -6,6 +6,7 @@ one equation in two unknowns: the published optimiser therefore returns a functi
 its start. The "root" solver fixes the power and solves for the temperature.
 """
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,9 @@ from coolhead.baselines.transfer.error_estimate import (
     gather_evidence,
 )
 from coolhead.calibrators.data import CalibrationData
+from coolhead.calibrators.parameters import parameters
 from coolhead.calibrators.quality import remember_quality
+from coolhead.numerics.checks import check_choice
 from coolhead.numerics.masks import typical_spread
 from coolhead.numerics.slopes import temperature_slopes
 from coolhead.numerics.softmax import confidence
@@ -28,6 +31,7 @@ from coolhead.numerics.temperature import BOUND, Status
 PUBLISHED_START = (2.0, 0.5)
 
 
+@parameters
 class TransCal(TransferCalibrator):
     """One temperature whose mean target confidence equals the estimated accuracy.
 
@@ -52,29 +56,17 @@ class TransCal(TransferCalibrator):
 
     reads_target_logits = True
 
-    def __init__(
-        self,
-        *,
-        solver: str = "published",
-        weight_power: float = 0.5,
-        control_variates: bool = True,
-        min_domain_share: float = 0.0,
-        estimator: str = "discriminator",
-        max_weight: float = 50.0,
-        random_state: int = 0,
-    ):
-        super().__init__(
-            min_domain_share=min_domain_share,
-            estimator=estimator,
-            max_weight=max_weight,
-            random_state=random_state,
-        )
-        self.solver = solver
-        self.weight_power = weight_power
-        self.control_variates = control_variates
+    _: KW_ONLY
+    solver: str = "published"
+    weight_power: float = 0.5
+    control_variates: bool = True
 
     def _learn(self, data: CalibrationData) -> None:
-        self._check_settings()
+        check_choice(self.solver, "solver", "published", "root")
+        if not 0 <= self.weight_power <= 1:
+            raise ValueError(
+                f"weight_power is {self.weight_power}; wanted a number in [0, 1]"
+            )
         target_logits = None if data.target is None else data.target.logits
         if target_logits is None:
             raise ValueError(
@@ -94,14 +86,6 @@ class TransCal(TransferCalibrator):
         reached = mean_confidence(target_logits, self.temperature_)
         self.mismatch_ = abs(reached - self.target_accuracy_)
         remember_quality(self, data, self.temperature_, status)
-
-    def _check_settings(self) -> None:
-        if self.solver not in ("published", "root"):
-            raise ValueError(f"solver is {self.solver!r}; wanted 'published' or 'root'")
-        if not 0 <= self.weight_power <= 1:
-            raise ValueError(
-                f"weight_power is {self.weight_power}; wanted a number in [0, 1]"
-            )
 
 
 def mean_confidence(logits: np.ndarray, temperature: float) -> float:

@@ -1,6 +1,7 @@
 """Choose between calibrators by leaving out one calibration domain at a time."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,11 @@ from coolhead.calibrators.domains import (
     find_domains,
     leave_one_out,
 )
+from coolhead.calibrators.parameters import parameters
+from coolhead.calibrators.parts import OfParts
 from coolhead.calibrators.select.stacking import (
     LeftOut,
+    Metric,
     pick,
     scores_by_domain,
     stack,
@@ -60,7 +64,8 @@ class LeaveOneDomainOut:
         return sum(1 for _ in self.split(logits, labels, groups))
 
 
-class SelectByDomain(TemperatureCalibrator):
+@parameters
+class SelectByDomain(OfParts, TemperatureCalibrator):
     """Picks or averages candidates by how they do on domains they were not fitted on.
 
     Parameters
@@ -88,33 +93,17 @@ class SelectByDomain(TemperatureCalibrator):
     status_ : str, "stacked" or "picked" with the names, or why it could not choose.
     """
 
-    bounds_: tuple[float, float]
-
-    def __init__(
-        self,
-        candidates: Sequence[TemperatureCalibrator] | None = None,
-        *,
-        metric: str | Callable[[np.ndarray, np.ndarray], float] = "nll",
-        combine: str = "pick",
-        prior: Sequence[float] | None = None,
-        penalty: float = 0.5,
-    ):
-        self.candidates = candidates
-        self.metric = metric
-        self.combine = combine
-        self.prior = prior
-        self.penalty = penalty
+    candidates: Sequence[TemperatureCalibrator] | None = None
+    _: KW_ONLY
+    metric: Metric = "nll"
+    combine: str = "pick"
+    prior: Sequence[float] | None = None
+    penalty: float = 0.5
 
     @property
-    def uses_features(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """True if one of the candidates uses features."""
-        return any(candidate.uses_features for candidate in self._given())
-
-    @property
-    def takes(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def takes(self) -> tuple[str, ...]:
         """What the candidates take, and the source."""
-        kinds = [kind for candidate in self._given() for kind in candidate.takes]
-        return tuple(dict.fromkeys(["source", *kinds]))
+        return tuple(dict.fromkeys(["source", *super().takes]))
 
     def _learn(self, data: CalibrationData) -> None:
         self.select(data.without_weightless(), {})
@@ -143,7 +132,7 @@ class SelectByDomain(TemperatureCalibrator):
         self.temperature_ = float(np.exp(self.weights_ @ logs))
         self.harmed_ = warn_of_harm(left_out, self.domains_, self.weights_)
 
-    def _given(self) -> Sequence[TemperatureCalibrator]:
+    def _parts(self) -> Sequence[TemperatureCalibrator]:
         return [TemperatureScaling()] if self.candidates is None else self.candidates
 
     def _candidates(self, data: CalibrationData) -> dict[str, TemperatureCalibrator]:
@@ -151,7 +140,7 @@ class SelectByDomain(TemperatureCalibrator):
         named: dict[str, TemperatureCalibrator] = {UNCALIBRATED: Identity()}
         if data.domains.is_source.any():
             named[SOURCE_ONLY] = TemperatureScaling()
-        for candidate in self._given():
+        for candidate in self._parts():
             name, number = type(candidate).__name__, 2
             while name in named:
                 name, number = f"{type(candidate).__name__} {number}", number + 1
@@ -182,7 +171,7 @@ class SelectByDomain(TemperatureCalibrator):
         self.status_ = "; ".join(notes)
 
     def _prior(self) -> np.ndarray:
-        given = len(self._given())
+        given = len(self._parts())
         wanted = [1.0] + [0.0] * (given - 1) if self.prior is None else self.prior
         wanted = np.asarray(wanted, np.float64)
         if wanted.shape != (given,) or not (wanted >= 0).all() or not wanted.any():

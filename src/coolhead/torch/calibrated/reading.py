@@ -67,8 +67,9 @@ def find_layer(
         layers = dict(module.named_modules())
         if feature_layer not in layers:
             known = [name for name, _ in module.named_children()]
-            msg = f"feature_layer {feature_layer!r} is not in the network; top: {known}"
-            raise ValueError(msg)
+            raise ValueError(
+                f"feature_layer {feature_layer!r} is not in the network; top: {known}"
+            )
         return layers[feature_layer]
     own = getattr(module, "get_classifier", None)
     if callable(own) and isinstance(own(), torch.nn.Linear):
@@ -84,5 +85,6 @@ def pool(features: Any, name: str) -> torch.Tensor:
     if isinstance(features, torch.Tensor) and features.ndim == 2:
         return features
     found = getattr(features, "shape", type(features).__name__)
-    msg = f"features of {name} have shape {found}; wanted (n, d) or (n, c, h, w)"
-    raise ValueError(msg)
+    raise ValueError(
+        f"features of {name} have shape {found}; wanted (n, d) or (n, c, h, w)"
+    )
