@@ -55,6 +55,7 @@ MAY_IMPORT = {
         "files",
         "heads",
         "metrics",
+        "new_domain",
         "numerics",
         "plugins",
         "shift",
