@@ -62,7 +62,7 @@ MAY_IMPORT = {
         "suggest",
         "torch",
     },
-    "report": {"archive", "experiment", "figures", "files", "metrics"},
+    "report": {"archive", "calibrators", "experiment", "figures", "files", "metrics"},
     "cli": {
         "apply",
         "archive",

@@ -1,9 +1,9 @@
 """The methods of an experiment, in one table: a name, a class, and what it may see.
 
 `rows` says on which labelled Small rows a method is fitted. Only the oracles name
-``target``. Unlabelled target rows reach a method only if its class takes "target", or if
-it arrives there: NAME+batch, NAME+20 and NAME+batch+20 are the method NAME, moved to the
-target by `NewDomain` with its unlabelled rows, some of its labels, or both.
+``target``. Unlabelled target rows reach a method only if its class takes "target", or
+if it arrives there: NAME+batch, NAME+20 and NAME+batch+20 are the method NAME, moved to
+the target by `NewDomain` with its unlabelled rows, some of its labels, or both.
 """
 
 import re

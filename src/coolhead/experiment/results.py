@@ -219,6 +219,13 @@ def read_table(run: str | Path, name: str) -> pl.DataFrame:
     return frame
 
 
+def read_or_empty(run: str | Path, name: str) -> pl.DataFrame:
+    """A table; one that older runs do not have yet is empty."""
+    if name != "results" and not table_path(run, name).is_file():
+        return empty_table(name)
+    return read_table(run, name)
+
+
 def write_results_csv(run: str | Path) -> None:
     """The tidy results as CSV, for programs that read no Parquet."""
     frame = without_formulas(read_table(run, "results"))

@@ -70,27 +70,27 @@ def add_arrivals(
             continue
         for draw, interval in enumerate(expected):
             answer = predictions[name][draw]
-            pair = answer.correct, answer.confidence
-            result.add(
-                "arrival",
-                method=name,
-                base=base,
-                batch=method.batch,
-                n_labels=method.labels,
-                draw=draw,
-                ece=float(expected_calibration_error(*pair, n_bins=n_bins)),
-                truth=float(answer.correct.mean()),
-                **_limits(interval),
-            )
+            key = {"base": base, "batch": method.batch, "n_labels": method.labels}
+            row = arrival_row(answer, interval, n_bins)
+            result.add("arrival", method=name, **key, draw=draw, **row)
+
+
+def arrival_row(
+    found: Predictions, expected: Interval | None, n_bins: int
+) -> dict[str, float | None]:
+    """Error, truth and what was expected, of the table ``arrival``."""
+    pair = found.correct, found.confidence
+    ece = expected_calibration_error(*pair, n_bins=n_bins)
+    return {
+        "ece": float(ece),
+        "truth": float(found.correct.mean()),
+        "expected": None if expected is None else expected.estimate,
+        "low": None if expected is None else expected.low,
+        "high": None if expected is None else expected.high,
+    }
 
 
 def _before_arrival(data: SplitRows, method: Any, n_clusters: int) -> Interval:
     """What is expected of a target whose rows tell no more than their confidence."""
     base, nothing = data.base(method, n_clusters), LabelDesk(np.zeros(0, np.intp), 0)
     return arrive(base, data.batch, nothing, 0, use_batch=False, draw=0).accuracy
-
-
-def _limits(interval: Interval | None) -> dict[str, float | None]:
-    if interval is None:
-        return {"expected": None, "low": None, "high": None}
-    return {"expected": interval.estimate, "low": interval.low, "high": interval.high}
