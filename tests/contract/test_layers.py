@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "apply": {"archive", "calibrators", "files", "monitor"},
     "compare": {"archive", "calibrators", "metrics", "numerics"},
     "evaluate": {"archive", "metrics", "numerics"},
-    "dask": {"calibrators", "metrics", "numerics", "shift"},
+    "dask": {"calibrators", "metrics", "new_domain", "numerics", "shift"},
     "torch": {
         "archive",
         "baselines",
