@@ -85,7 +85,7 @@ def _sampled_data(
 ) -> CalibrationData:
     """At most `sample_rows` rows of a table as one record in memory."""
     names = [name for name in table if name != "scores"]
-    columns = dict(zip(names, _sample(table, names, sample_rows), strict=True))
+    columns = dict(zip(names, sample_table(table, names, sample_rows), strict=True))
     n_rows, whole = len(columns["labels"]), int(block_lengths(table).sum())
     if n_rows < whole:
         warnings.warn(
@@ -113,7 +113,7 @@ def take_sample(n_rows: int, *collections: Any) -> tuple[np.ndarray, ...]:
     """
     first, *others = collections
     table = align(first, **{f"column {i}": c for i, c in enumerate(others, 1)})
-    return tuple(_sample(table, list(table), n_rows))
+    return tuple(sample_table(table, list(table), n_rows))
 
 
 @singledispatch
@@ -160,7 +160,7 @@ def _fit_clusters(
     calibrator: Any, table: Table, sample_rows: int
 ) -> ClusterTemperatures:
     """k-means on a sample; temperatures of the clusters from all rows."""
-    (sample,) = _sample(table, ["features"], sample_rows)
+    (sample,) = sample_table(table, ["features"], sample_rows)
     partition = partition_features(
         check_features(sample, len(sample)),
         calibrator.n_clusters,
@@ -244,7 +244,7 @@ def _clipped(block: dict[str, np.ndarray], line: RegressedTemperature) -> np.nda
     return np.array([[clipped.sum(), len(clipped)]], np.float64)
 
 
-def _sample(table: Table, names: list[str], n_rows: int) -> list[np.ndarray]:
+def sample_table(table: Table, names: list[str], n_rows: int) -> list[np.ndarray]:
     """Evenly spaced rows of some columns."""
     lengths = block_lengths(table)
     stride = np.array([max(1, -(-int(lengths.sum()) // n_rows))])

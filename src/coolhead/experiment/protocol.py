@@ -167,12 +167,17 @@ class Classifier(BaseModel):
 
 
 class Methods(Section):
-    """The methods that compete, by the names of `coolhead.experiment.methods`."""
+    """The methods that compete, by the names of `coolhead.experiment.methods`.
+
+    `label_draws` : how often target labels are drawn for a method that sees some;
+    its scores are averages over them.
+    """
 
     names: tuple[str, ...]
     clusters: Positive = 8
     sensitivity: tuple[Positive, ...] = ()
     discriminator_rows: Positive = 20_000
+    label_draws: Positive = 3
 
     @field_validator("names")
     @classmethod
