@@ -22,10 +22,13 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 from coolhead.calibrators.auto import AutoCalibrator
 from coolhead.calibrators.base import PredictionDetails
 from coolhead.calibrators.classifier.unseen import (
+    Fitted,
     Unseen,
     dense_features,
     estimator_features,
     estimator_logits,
+    fit_estimator,
+    frozen_estimator,
     left_out_logits,
     split_by_source,
 )
@@ -46,8 +49,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : classifier with `decision_function` or `predict_proba`. A
-        `FrozenEstimator` is used as it is and never refitted.
+    estimator : classifier with `decision_function` or `predict_proba`, read by
+        `logits_from`: boosters give their raw scores. A `FrozenEstimator` is used as
+        it is and never refitted.
     calibrator : any calibrator of coolhead; None stands for `AutoCalibrator()`.
     source : names of the domains the estimator is fitted on; the calibrator is fitted
         on all others. A calibrator that takes them gets out-of-fold logits of the
@@ -63,6 +67,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     ----------
     classes_ : class labels in the order of the columns of `predict_proba`.
     estimator_, calibrator_ : the fitted parts.
+    estimator_classes_ : class labels in the order of the estimator's own scores.
     n_calibration_rows_ : rows the calibrator was fitted on.
 
     Examples
@@ -80,6 +85,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     __metadata_request__fit: ClassVar = {"sample_domain": True}
     classes_: Any
     estimator_: Any
+    estimator_classes_: np.ndarray
     calibrator_: Any
 
     def __init__(
@@ -171,7 +177,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _query(self, X: Any) -> tuple[np.ndarray, Any]:
         check_is_fitted(self)
-        logits = estimator_logits(self.estimator_, X, self.classes_)
+        logits = estimator_logits(self._fitted, X, self.classes_)
         return logits, self._features(X)
 
     def _features(self, X: Any) -> Any:
@@ -185,18 +191,26 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Fit `estimator_`; logits of rows that some estimator did not see."""
         if self.source is not None:
             train, rest = split_by_source(domains, self.source)
-            self.estimator_ = self._fitted(X, y, weights, train)
-            away = Unseen.of(self.estimator_, X, rest, self.classes_)
+            fitted = self._keep(self._fit_on(X, y, weights, train))
+            away = Unseen.of(fitted, X, rest, self.classes_)
             if "source" not in self.calibrator_.takes or self._is_frozen():
                 return away
             return away.and_also(self._out_of_fold(X, y, None, weights, train))
         everything = np.arange(len(y))
         if self._is_frozen():
-            self.estimator_ = self.estimator
-            return Unseen.of(self.estimator_, X, everything, self.classes_)
+            fitted = self._keep(self._fit_on(X, y, weights, everything))
+            return Unseen.of(fitted, X, everything, self.classes_)
         unseen = self._out_of_fold(X, y, domains, weights, everything)
-        self.estimator_ = self._fitted(X, y, weights, everything)
+        self._keep(self._fit_on(X, y, weights, everything))
         return unseen
+
+    def _keep(self, fitted: Fitted) -> Fitted:
+        self.estimator_, self.estimator_classes_ = fitted
+        return fitted
+
+    @property
+    def _fitted(self) -> Fitted:
+        return Fitted(self.estimator_, self.estimator_classes_)
 
     def _is_frozen(self) -> bool:
         return isinstance(self.estimator, FrozenEstimator)
@@ -206,7 +220,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     ) -> Unseen:
         """Logits of these rows from estimators fitted on the other folds of them."""
         return left_out_logits(
-            lambda part: self._fitted(X, y, weights, part),
+            lambda part: self._fit_on(X, y, weights, part),
             X,
             y,
             domains,
@@ -216,14 +230,13 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             self.random_state,
         )
 
-    def _fitted(self, X: Any, y: np.ndarray, weights: Any, rows: np.ndarray) -> Any:
+    def _fit_on(self, X: Any, y: np.ndarray, weights: Any, rows: np.ndarray) -> Fitted:
         if self._is_frozen():
-            return self.estimator
-        extra = {}
-        if weights is not None and has_fit_parameter(self.estimator, "sample_weight"):
-            extra["sample_weight"] = weights[rows]
+            return frozen_estimator(self.estimator, self.classes_)
+        takes_weights = has_fit_parameter(self.estimator, "sample_weight")
         part = X if len(rows) == len(y) else _safe_indexing(X, rows)
-        return fresh(self.estimator).fit(part, y[rows], **extra)
+        own = weights[rows] if weights is not None and takes_weights else None
+        return fit_estimator(self.estimator, part, y[rows], own)
 
     def _fit_calibrator(
         self, X: Any, codes: np.ndarray, domains: Any, weights: Any, unseen: Unseen

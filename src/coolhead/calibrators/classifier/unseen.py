@@ -8,10 +8,45 @@ import numpy as np
 from sklearn.model_selection import LeaveOneGroupOut, StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing
 
-from coolhead.numerics.checks import as_logits, check_features
-from coolhead.numerics.probabilities import logits_from_probabilities
+from coolhead.calibrators.data import fresh
+from coolhead.models.reading import (
+    cut_message,
+    innermost,
+    package_of,
+    read_model,
+    without_zeros,
+)
+from coolhead.numerics.checks import check_features
 
 FOLDS = 5
+
+
+class Fitted(NamedTuple):
+    """An estimator and the classes it was fitted on, in the order of its scores."""
+
+    estimator: Any
+    classes: np.ndarray
+
+
+def fit_estimator(
+    estimator: Any, X: Any, y: np.ndarray, sample_weight: np.ndarray | None
+) -> Fitted:
+    """A fresh copy, fitted; XGBoost takes classes by number only."""
+    classes, codes = np.unique(y, return_inverse=True)
+    numbered = package_of(innermost(estimator)) == "xgboost"
+    extra = {} if sample_weight is None else {"sample_weight": sample_weight}
+    return Fitted(fresh(estimator).fit(X, codes if numbered else y, **extra), classes)
+
+
+def frozen_estimator(estimator: Any, classes: np.ndarray) -> Fitted:
+    """An estimator that is used as it is; it must know some of the classes."""
+    own = np.asarray(estimator.classes_)
+    if not np.isin(own, classes).all():
+        raise ValueError(
+            f"the estimator knows the classes {own[:5].tolist()}, y holds "
+            f"{classes[:5].tolist()}; wanted the labels it was fitted with"
+        )
+    return Fitted(estimator, own)
 
 
 class Unseen(NamedTuple):
@@ -26,10 +61,10 @@ class Unseen(NamedTuple):
 
     @classmethod
     def of(
-        cls, estimator: Any, X: Any, rows: np.ndarray, classes: np.ndarray
+        cls, fitted: Fitted, X: Any, rows: np.ndarray, classes: np.ndarray
     ) -> "Unseen":
-        logits = estimator_logits(estimator, _safe_indexing(X, rows), classes)
-        seen = np.isin(classes, estimator.classes_)
+        logits = estimator_logits(fitted, _safe_indexing(X, rows), classes, warn=True)
+        seen = np.isin(classes, fitted.classes)
         return cls(rows, logits, np.broadcast_to(seen, logits.shape))
 
     def and_also(self, other: "Unseen") -> "Unseen":
@@ -54,22 +89,22 @@ class Unseen(NamedTuple):
         return known
 
 
-def estimator_logits(estimator: Any, X: Any, classes: np.ndarray) -> np.ndarray:
+def estimator_logits(
+    fitted: Fitted, X: Any, classes: np.ndarray, *, warn: bool = False
+) -> np.ndarray:
     """Logits in the order of `classes`, from scores or from log-probabilities."""
-    if hasattr(estimator, "decision_function"):
-        logits = as_logits(estimator.decision_function(X), "decision_function(X)")
-    else:
-        logits = logits_from_probabilities(estimator.predict_proba(X))
-    if logits.shape[1] != len(estimator.classes_):
+    logits, cut = without_zeros(read_model(fitted.estimator, X))
+    if cut and warn:
+        warnings.warn(cut_message(fitted.estimator), stacklevel=5)
+    if logits.shape[1] != len(fitted.classes):
         raise ValueError(
-            f"decision_function(X) has {logits.shape[1]} columns for "
-            f"{len(estimator.classes_)} classes; wanted one score per class "
-            "(e.g. decision_function_shape='ovr')"
+            f"the estimator gives {logits.shape[1]} scores per row for "
+            f"{len(fitted.classes)} classes; wanted one score per class"
         )
-    if len(estimator.classes_) == len(classes):
+    if len(fitted.classes) == len(classes):
         return logits
     aligned = np.repeat(logits.min(axis=1)[:, None], len(classes), axis=1)
-    aligned[:, np.searchsorted(classes, estimator.classes_)] = logits
+    aligned[:, np.searchsorted(classes, fitted.classes)] = logits
     return aligned
 
 
@@ -136,7 +171,7 @@ def split_by_source(domains: Any, source: list[Any]) -> tuple[np.ndarray, np.nda
 
 
 def left_out_logits(
-    fit_on: Callable[[np.ndarray], Any],
+    fit_on: Callable[[np.ndarray], Fitted],
     X: Any,
     y: np.ndarray,
     domains: Any,
