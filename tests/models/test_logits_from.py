@@ -129,7 +129,7 @@ def test_refusals(model, said):
     ids=["lightgbm", "xgboost", "catboost"],
 )
 def test_boosters_of_another_task(booster):
-    with pytest.raises((TypeError, ValueError), match="wanted .*classifi"):
+    with pytest.raises((TypeError, ValueError), match=r"wanted .*classifi"):
         ch.logits_from(booster, X)
 
 

@@ -231,7 +231,7 @@ def check_domains(
             f"{name} has shape {array.shape}; wanted one {kind} per row, ({n_rows},)"
         )
     if array.dtype.kind == "O":
-        missing = [row for row, found in enumerate(array) if _is_missing(found)]
+        missing = [row for row, found in enumerate(array) if is_missing(found)]
         if missing:
             raise ValueError(
                 f"{name} has no name in row {missing[0]} (found {array[missing[0]]}); "
@@ -244,7 +244,7 @@ def check_domains(
     return array
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """None, NaN, and the missing values of pandas, which equal not even themselves."""
     return value is None or (
         not isinstance(value, str) and str(value) in ("nan", "<NA>", "NaT")

@@ -21,11 +21,14 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from coolhead.calibrators.auto import AutoCalibrator
 from coolhead.calibrators.base import PredictionDetails
+from coolhead.calibrators.classifier.features import (
+    estimator_features,
+    prepare_features,
+    prepare_leaves,
+)
 from coolhead.calibrators.classifier.unseen import (
     Fitted,
     Unseen,
-    dense_features,
-    estimator_features,
     estimator_logits,
     fit_estimator,
     frozen_estimator,
@@ -59,8 +62,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         and the calibrator on out-of-fold logits.
     cv : how those folds are made: None (leave one domain out with `sample_domain`,
         else 5 stratified folds), a number of folds, or a splitter.
-    features : what the calibrator sees as features: None for `X`, the name of a step
-        of a pipeline (its output), or a function of (estimator, X).
+    features : what the calibrator sees as features. None: X where it holds finite
+        numbers only, else as "table": X prepared by `TablePreparation`, which takes
+        gaps, categories, text and dates. "leaves": where the estimator's trees put a
+        row, in 16 dimensions. Or the name of a step of a pipeline (its output), or a
+        function of (estimator, X).
     random_state : of the default folds.
 
     Attributes
@@ -68,6 +74,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     classes_ : class labels in the order of the columns of `predict_proba`.
     estimator_, calibrator_ : the fitted parts.
     estimator_classes_ : class labels in the order of the estimator's own scores.
+    preparation_ : how features are made of X; None where they are not prepared.
     n_calibration_rows_ : rows the calibrator was fitted on.
 
     Examples
@@ -86,6 +93,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     classes_: Any
     estimator_: Any
     estimator_classes_: np.ndarray
+    preparation_: Any
     calibrator_: Any
 
     def __init__(
@@ -130,9 +138,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.calibrator_ = fresh(
             AutoCalibrator() if self.calibrator is None else self.calibrator
         )
-        if self.features is None and self.calibrator_.uses_features:
+        self.preparation_ = None
+        if self.calibrator_.uses_features:
             # What would fail after all fits is refused before the first.
-            dense_features(X)
+            self.preparation_ = prepare_features(self.features, self.estimator, X)
         unseen = self._unseen_logits(X, y, domains, weights)
         self._fit_calibrator(X, encoder.transform(y), domains, weights, unseen)
         for name in ("n_features_in_", "feature_names_in_"):
@@ -173,7 +182,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def features_of(self, X: Any) -> np.ndarray:
         """What a calibrator that uses features sees of X, (n, d)."""
         check_is_fitted(self)
-        return estimator_features(self.estimator_, X, self.features)
+        return estimator_features(self.estimator_, X, self.features, self.preparation_)
 
     def _query(self, X: Any) -> tuple[np.ndarray, Any]:
         check_is_fitted(self)
@@ -244,6 +253,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         known = unseen.knows(codes)
         rows = unseen.rows[known]
         self.n_calibration_rows_ = len(rows)
+        if self.calibrator_.uses_features and self.features == "leaves":
+            self.preparation_ = prepare_leaves(self.estimator_, X)
         features = self._features(X)
         own = None if domains is None else domains[rows]
         trained_on, held_out = None, []

@@ -16,7 +16,6 @@ from coolhead.models.reading import (
     read_model,
     without_zeros,
 )
-from coolhead.numerics.checks import check_features
 
 FOLDS = 5
 
@@ -108,48 +107,6 @@ def estimator_logits(
     return aligned
 
 
-def estimator_features(
-    estimator: Any, X: Any, features: str | Callable | None
-) -> np.ndarray:
-    """What the calibrator sees: X, the output of a pipeline step, or a function."""
-    if callable(features):
-        found = features(estimator, X)
-    elif features is None:
-        found = X
-    else:
-        found = _step_output(estimator, X, features)
-    return dense_features(found)
-
-
-def dense_features(found: Any) -> np.ndarray:
-    """A finite (n, d) array; anything else is refused with what to do instead."""
-    remedy = (
-        "give features= the name of a pipeline step or a function that makes one, or "
-        "take a calibrator without features, such as TemperatureScaling()"
-    )
-    if hasattr(found, "toarray"):
-        raise ValueError(
-            "the features of this calibrator would be a sparse matrix; wanted a dense "
-            f"(n, d) array: {remedy}"
-        )
-    try:
-        return check_features(found, None, name="X")
-    except (ValueError, TypeError) as error:
-        told = f"{error} These would be the features of the calibrator: {remedy}"
-        raise type(error)(told) from error
-
-
-def _step_output(estimator: Any, X: Any, name: str) -> Any:
-    pipeline = getattr(estimator, "estimator", estimator)  # inside a FrozenEstimator
-    steps = getattr(pipeline, "named_steps", None)
-    if steps is None or name not in steps:
-        raise ValueError(
-            f"features is {name!r}; wanted the name of a pipeline step"
-            + (f", one of {list(steps)}" if steps else ", but there is no pipeline")
-        )
-    return pipeline[: list(steps).index(name) + 1].transform(X)
-
-
 def split_by_source(domains: Any, source: list[Any]) -> tuple[np.ndarray, np.ndarray]:
     """Rows of the source domains, and all other rows."""
     if domains is None:
@@ -181,19 +138,26 @@ def left_out_logits(
     random_state: Any,
 ) -> Unseen:
     """Logits of these rows from an estimator fitted on the other folds of them."""
-    parts = []
     inner = X if len(rows) == len(y) else _safe_indexing(X, rows)
     own = None if domains is None else domains[rows]
-    for inside, outside in _folds(inner, y[rows], own, cv, random_state):
-        train, test = rows[inside], rows[outside]
-        if len(np.unique(y[train])) < 2:
-            raise ValueError(
-                f"Classifier can't train when only one class is present: a fold of "
-                f"{len(train)} training rows holds the class {y[train][0]!r} alone; "
-                "wanted 2 or more classes"
-            )
-        parts.append(Unseen.of(fit_on(train), X, test, classes))
+    folds = _folds(inner, y[rows], own, cv, random_state)
+    for inside, _ in folds:
+        _check_classes(y[rows[inside]])
+    parts = [
+        Unseen.of(fit_on(rows[inside]), X, rows[outside], classes)
+        for inside, outside in folds
+    ]
     return Unseen(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _check_classes(y: np.ndarray) -> None:
+    """Two classes or more in every fold, before the first is fitted."""
+    if len(np.unique(y)) < 2:
+        raise ValueError(
+            f"Classifier can't train when only one class is present: a fold of "
+            f"{len(y)} training rows holds the class {y[0]} alone; wanted 2 or more "
+            "classes"
+        )
 
 
 def _folds(X: Any, y: np.ndarray, domains: Any, cv: Any, random_state: Any) -> list:
