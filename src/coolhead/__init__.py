@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         paired_bootstrap,
         reliability_curve,
     )
+    from coolhead.models import logits_from
     from coolhead.monitor import DriftMonitor
     from coolhead.new_domain.domain import NewDomain
     from coolhead.numerics.probabilities import logits_from_probabilities
@@ -59,6 +60,7 @@ __getattr__, __dir__, __all__ = lazy_names(  # pyright: ignore
         "calibrators.shift_aware": ["ShiftAwareTemperature"],
         "calibrators.select": ["SelectByDomain"],
         "calibrators.classifier": ["CalibratedClassifier"],
+        "models": ["logits_from"],
         "numerics.probabilities": ["logits_from_probabilities"],
         "numerics.temperature": ["fit_temperature", "Status"],
         "metrics": [

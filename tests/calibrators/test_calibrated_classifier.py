@@ -109,6 +109,8 @@ def test_frozen_is_never_refitted(sites):
     np.testing.assert_array_equal(model.predict(X), inner.predict(X))
 
 
+# A forest of twenty trees is often entirely sure.
+@pytest.mark.filterwarnings("ignore:RandomForestClassifier gives probabilities only")
 @pytest.mark.parametrize(
     "estimator",
     [

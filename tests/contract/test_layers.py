@@ -23,7 +23,8 @@ MAY_IMPORT = {
     "metrics": {"figures", "numerics"},
     "shift": {"numerics"},
     "archive": {"files", "numerics", "suggest"},
-    "calibrators": {"lazy", "metrics", "numerics", "shift"},
+    "models": {"numerics"},
+    "calibrators": {"lazy", "metrics", "models", "numerics", "shift"},
     "baselines": {"calibrators", "lazy", "metrics", "numerics", "shift"},
     "new_domain": {"calibrators", "lazy", "metrics", "numerics", "shift"},
     "datasets": {"archive", "suggest"},
@@ -41,6 +42,7 @@ MAY_IMPORT = {
         "datasets",
         "files",
         "lazy",
+        "models",
         "numerics",
         "plugins",
         "progress",
@@ -87,6 +89,7 @@ MAY_IMPORT = {
 }
 FINDS_MODULES_BY_NAME = {"lazy", "plugins"}
 HEAVY = {"torch", "onnx", "onnxruntime", "dask", "distributed", "timm", "torchvision"}
+HEAVY |= {"lightgbm", "xgboost", "catboost", "transformers", "keras", "mlflow"}
 LIGHT_ROOMS = {"torch", "dask"}
 
 

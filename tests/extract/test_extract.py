@@ -15,8 +15,9 @@ from PIL import Image
 torch = pytest.importorskip("torch")
 
 from coolhead.archive import load_archive  # noqa: E402
+from coolhead.models.torch import frozen  # noqa: E402
 from coolhead.torch import Backbone, ImageTransform, extract, load_backbone  # noqa: E402
-from coolhead.torch.calibrated.reading import feature_reader, frozen  # noqa: E402
+from coolhead.torch.calibrated.reading import feature_reader  # noqa: E402
 from coolhead.torch.images.backbones import load_weights  # noqa: E402
 
 SMALL = ImageTransform(size=32, crop=1.0)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from coolhead.numerics.arrays import readable
 from coolhead.numerics.checks import (
     check_domains,
     check_finite,
@@ -16,7 +17,7 @@ from coolhead.suggest import suggest
 
 def check_matrix(values: Any, name: str) -> np.ndarray:
     """A real (n, d) array in its own type, without a look at the values."""
-    array = np.asanyarray(values)
+    array = np.asanyarray(readable(values, name))
     if array.dtype.kind not in "fiu":
         raise ValueError(f"{name} has type {array.dtype}; wanted real numbers")
     if array.ndim != 2 or 0 in array.shape:
@@ -42,7 +43,7 @@ def check_length(length: int, n_rows: int, name: str) -> None:
 
 def check_labels(labels: Any, n_rows: int, n_classes: int | None) -> np.ndarray:
     """(n,) class indices >= 0, and below the number of classes where it is known."""
-    array = np.asarray(labels)
+    array = np.asarray(readable(labels, "labels"))
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise ValueError(
             f"labels has shape {array.shape} and type {array.dtype}; wanted one "

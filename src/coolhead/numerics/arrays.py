@@ -11,7 +11,7 @@ def real_array(values: Any, name: str) -> np.ndarray:
         raise TypeError(
             f"{name} is a sparse container, but dense data is required; use .toarray()"
         )
-    array = np.asarray(unmasked(values, name))
+    array = np.asarray(readable(values, name))
     if array.dtype.kind == "c":
         raise ValueError(f"Complex data not supported: {name} has type {array.dtype}")
     if array.dtype.kind in "iub":
@@ -26,11 +26,18 @@ def real_array(values: Any, name: str) -> np.ndarray:
     return array
 
 
-def unmasked(values: Any, name: str) -> Any:
-    """Refuse NumPy's masked entries: what lies below a mask must never be used."""
+def readable(values: Any, name: str) -> Any:
+    """What NumPy can read: tensors off their device and without their gradient.
+
+    NumPy's masked entries are refused: what lies below a mask must never be used.
+    """
     if np.ma.is_masked(values):
         raise ValueError(
             f"{name} has masked entries, whose values are unknown; wanted an array "
             "without a mask, e.g. values.filled(...)"
         )
-    return values
+    if not hasattr(values, "detach"):
+        return values
+    tensor = values.detach().cpu()
+    # NumPy knows no bfloat16; single precision holds every one of its numbers.
+    return tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor

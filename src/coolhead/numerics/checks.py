@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coolhead.numerics.arrays import real_array, unmasked
+from coolhead.numerics.arrays import readable, real_array
 from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.probabilities import refuse_probabilities
 
@@ -133,7 +133,7 @@ def _listed(rows: np.ndarray) -> str:
 
 def check_labels(labels: ArrayLike, n_classes: int, n_rows: int) -> np.ndarray:
     """Class indices in 0..k-1, one per row of the logits."""
-    array = np.asarray(unmasked(labels, "labels"))
+    array = np.asarray(readable(labels, "labels"))
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -231,14 +231,14 @@ def check_domains(
     sample_domain: ArrayLike, n_rows: int, name: str = "sample_domain"
 ) -> np.ndarray:
     """One domain (string or integer) per row."""
-    array = np.asarray(unmasked(sample_domain, name))
+    array = np.asarray(readable(sample_domain, name))
     if array.shape != (n_rows,):
         kind = name.split("_")[-1].removesuffix("s")
         raise ValueError(
             f"{name} has shape {array.shape}; wanted one {kind} per row, ({n_rows},)"
         )
     if array.dtype.kind == "O":
-        missing = [row for row, found in enumerate(array) if _is_missing(found)]
+        missing = [row for row, found in enumerate(array) if is_missing(found)]
         if missing:
             raise ValueError(
                 f"{name} has no name in row {missing[0]} (found {array[missing[0]]}); "
@@ -251,7 +251,7 @@ def check_domains(
     return array
 
 
-def _is_missing(value: Any) -> bool:
+def is_missing(value: Any) -> bool:
     """None, NaN, and the missing values of pandas, which equal not even themselves."""
     return value is None or (
         not isinstance(value, str) and str(value) in ("nan", "<NA>", "NaT")

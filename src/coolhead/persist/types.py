@@ -10,6 +10,8 @@ from sklearn.base import BaseEstimator
 from coolhead import baselines, calibrators, new_domain, shift
 from coolhead.persist.container import damaged
 
+# Types that say nothing but how numbers are stored; scikit-learn's imputer holds one.
+HARMLESS = ("numpy.dtype",)
 OWN_ROOMS = ("calibrators", "baselines", "new_domain", "shift", "numerics")
 
 
@@ -23,7 +25,7 @@ def refuse_foreign_types(
         names = get_untrusted_types(data=content)
     except Exception as error:
         raise ValueError(damaged(holder, error)) from error
-    known = {*trusted, *own_types()}
+    known = {*trusted, *HARMLESS, *own_types()}
     foreign = [name for name in names if name not in known]
     if foreign:
         raise ValueError(

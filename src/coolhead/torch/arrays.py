@@ -6,7 +6,8 @@ import numpy as np
 import torch
 from PIL import Image
 
-from coolhead.torch.calibrated.reading import feature_reader, frozen
+from coolhead.models.torch import frozen
+from coolhead.torch.calibrated.reading import feature_reader
 from coolhead.torch.images.backbones import Backbone, load_backbone
 
 

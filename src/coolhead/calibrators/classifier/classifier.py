@@ -21,11 +21,17 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from coolhead.calibrators.auto import AutoCalibrator
 from coolhead.calibrators.base import PredictionDetails
-from coolhead.calibrators.classifier.unseen import (
-    Unseen,
-    dense_features,
+from coolhead.calibrators.classifier.features import (
     estimator_features,
+    prepare_features,
+    prepare_leaves,
+)
+from coolhead.calibrators.classifier.unseen import (
+    Fitted,
+    Unseen,
     estimator_logits,
+    fit_estimator,
+    frozen_estimator,
     left_out_logits,
     split_by_source,
 )
@@ -46,8 +52,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     Parameters
     ----------
-    estimator : classifier with `decision_function` or `predict_proba`. A
-        `FrozenEstimator` is used as it is and never refitted.
+    estimator : classifier with `decision_function` or `predict_proba`, read by
+        `logits_from`: boosters give their raw scores. A `FrozenEstimator` is used as
+        it is and never refitted.
     calibrator : any calibrator of coolhead; None stands for `AutoCalibrator()`.
     source : names of the domains the estimator is fitted on; the calibrator is fitted
         on all others. A calibrator that takes them gets out-of-fold logits of the
@@ -55,14 +62,19 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         and the calibrator on out-of-fold logits.
     cv : how those folds are made: None (leave one domain out with `sample_domain`,
         else 5 stratified folds), a number of folds, or a splitter.
-    features : what the calibrator sees as features: None for `X`, the name of a step
-        of a pipeline (its output), or a function of (estimator, X).
+    features : what the calibrator sees as features. None: X where it holds finite
+        numbers only, else as "table": X prepared by `TablePreparation`, which takes
+        gaps, categories, text and dates. "leaves": where the estimator's trees put a
+        row, in 16 dimensions. Or the name of a step of a pipeline (its output), or a
+        function of (estimator, X).
     random_state : of the default folds.
 
     Attributes
     ----------
     classes_ : class labels in the order of the columns of `predict_proba`.
     estimator_, calibrator_ : the fitted parts.
+    estimator_classes_ : class labels in the order of the estimator's own scores.
+    preparation_ : how features are made of X; None where they are not prepared.
     n_calibration_rows_ : rows the calibrator was fitted on.
 
     Examples
@@ -80,6 +92,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     __metadata_request__fit: ClassVar = {"sample_domain": True}
     classes_: Any
     estimator_: Any
+    estimator_classes_: np.ndarray
+    preparation_: Any
     calibrator_: Any
 
     def __init__(
@@ -124,9 +138,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.calibrator_ = fresh(
             AutoCalibrator() if self.calibrator is None else self.calibrator
         )
-        if self.features is None and self.calibrator_.uses_features:
+        self.preparation_ = None
+        if self.calibrator_.uses_features:
             # What would fail after all fits is refused before the first.
-            dense_features(X)
+            self.preparation_ = prepare_features(self.features, self.estimator, X)
         unseen = self._unseen_logits(X, y, domains, weights)
         self._fit_calibrator(X, encoder.transform(y), domains, weights, unseen)
         for name in ("n_features_in_", "feature_names_in_"):
@@ -167,11 +182,11 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def features_of(self, X: Any) -> np.ndarray:
         """What a calibrator that uses features sees of X, (n, d)."""
         check_is_fitted(self)
-        return estimator_features(self.estimator_, X, self.features)
+        return estimator_features(self.estimator_, X, self.features, self.preparation_)
 
     def _query(self, X: Any) -> tuple[np.ndarray, Any]:
         check_is_fitted(self)
-        logits = estimator_logits(self.estimator_, X, self.classes_)
+        logits = estimator_logits(self._fitted, X, self.classes_)
         return logits, self._features(X)
 
     def _features(self, X: Any) -> Any:
@@ -185,18 +200,26 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Fit `estimator_`; logits of rows that some estimator did not see."""
         if self.source is not None:
             train, rest = split_by_source(domains, self.source)
-            self.estimator_ = self._fitted(X, y, weights, train)
-            away = Unseen.of(self.estimator_, X, rest, self.classes_)
+            fitted = self._keep(self._fit_on(X, y, weights, train))
+            away = Unseen.of(fitted, X, rest, self.classes_)
             if "source" not in self.calibrator_.takes or self._is_frozen():
                 return away
             return away.and_also(self._out_of_fold(X, y, None, weights, train))
         everything = np.arange(len(y))
         if self._is_frozen():
-            self.estimator_ = self.estimator
-            return Unseen.of(self.estimator_, X, everything, self.classes_)
+            fitted = self._keep(self._fit_on(X, y, weights, everything))
+            return Unseen.of(fitted, X, everything, self.classes_)
         unseen = self._out_of_fold(X, y, domains, weights, everything)
-        self.estimator_ = self._fitted(X, y, weights, everything)
+        self._keep(self._fit_on(X, y, weights, everything))
         return unseen
+
+    def _keep(self, fitted: Fitted) -> Fitted:
+        self.estimator_, self.estimator_classes_ = fitted
+        return fitted
+
+    @property
+    def _fitted(self) -> Fitted:
+        return Fitted(self.estimator_, self.estimator_classes_)
 
     def _is_frozen(self) -> bool:
         return isinstance(self.estimator, FrozenEstimator)
@@ -206,7 +229,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     ) -> Unseen:
         """Logits of these rows from estimators fitted on the other folds of them."""
         return left_out_logits(
-            lambda part: self._fitted(X, y, weights, part),
+            lambda part: self._fit_on(X, y, weights, part),
             X,
             y,
             domains,
@@ -216,14 +239,13 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             self.random_state,
         )
 
-    def _fitted(self, X: Any, y: np.ndarray, weights: Any, rows: np.ndarray) -> Any:
+    def _fit_on(self, X: Any, y: np.ndarray, weights: Any, rows: np.ndarray) -> Fitted:
         if self._is_frozen():
-            return self.estimator
-        extra = {}
-        if weights is not None and has_fit_parameter(self.estimator, "sample_weight"):
-            extra["sample_weight"] = weights[rows]
+            return frozen_estimator(self.estimator, self.classes_)
+        takes_weights = has_fit_parameter(self.estimator, "sample_weight")
         part = X if len(rows) == len(y) else _safe_indexing(X, rows)
-        return fresh(self.estimator).fit(part, y[rows], **extra)
+        own = weights[rows] if weights is not None and takes_weights else None
+        return fit_estimator(self.estimator, part, y[rows], own)
 
     def _fit_calibrator(
         self, X: Any, codes: np.ndarray, domains: Any, weights: Any, unseen: Unseen
@@ -231,6 +253,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         known = unseen.knows(codes)
         rows = unseen.rows[known]
         self.n_calibration_rows_ = len(rows)
+        if self.calibrator_.uses_features and self.features == "leaves":
+            self.preparation_ = prepare_leaves(self.estimator_, X)
         features = self._features(X)
         own = None if domains is None else domains[rows]
         trained_on, held_out = None, []

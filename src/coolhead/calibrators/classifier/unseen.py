@@ -8,10 +8,44 @@ import numpy as np
 from sklearn.model_selection import LeaveOneGroupOut, StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing
 
-from coolhead.numerics.checks import as_logits, check_features
-from coolhead.numerics.probabilities import logits_from_probabilities
+from coolhead.calibrators.data import fresh
+from coolhead.models.reading import (
+    cut_message,
+    innermost,
+    package_of,
+    read_model,
+    without_zeros,
+)
 
 FOLDS = 5
+
+
+class Fitted(NamedTuple):
+    """An estimator and the classes it was fitted on, in the order of its scores."""
+
+    estimator: Any
+    classes: np.ndarray
+
+
+def fit_estimator(
+    estimator: Any, X: Any, y: np.ndarray, sample_weight: np.ndarray | None
+) -> Fitted:
+    """A fresh copy, fitted; XGBoost takes classes by number only."""
+    classes, codes = np.unique(y, return_inverse=True)
+    numbered = package_of(innermost(estimator)) == "xgboost"
+    extra = {} if sample_weight is None else {"sample_weight": sample_weight}
+    return Fitted(fresh(estimator).fit(X, codes if numbered else y, **extra), classes)
+
+
+def frozen_estimator(estimator: Any, classes: np.ndarray) -> Fitted:
+    """An estimator that is used as it is; it must know some of the classes."""
+    own = np.asarray(estimator.classes_)
+    if not np.isin(own, classes).all():
+        raise ValueError(
+            f"the estimator knows the classes {own[:5].tolist()}, y holds "
+            f"{classes[:5].tolist()}; wanted the labels it was fitted with"
+        )
+    return Fitted(estimator, own)
 
 
 class Unseen(NamedTuple):
@@ -26,10 +60,10 @@ class Unseen(NamedTuple):
 
     @classmethod
     def of(
-        cls, estimator: Any, X: Any, rows: np.ndarray, classes: np.ndarray
+        cls, fitted: Fitted, X: Any, rows: np.ndarray, classes: np.ndarray
     ) -> "Unseen":
-        logits = estimator_logits(estimator, _safe_indexing(X, rows), classes)
-        seen = np.isin(classes, estimator.classes_)
+        logits = estimator_logits(fitted, _safe_indexing(X, rows), classes, warn=True)
+        seen = np.isin(classes, fitted.classes)
         return cls(rows, logits, np.broadcast_to(seen, logits.shape))
 
     def and_also(self, other: "Unseen") -> "Unseen":
@@ -54,65 +88,23 @@ class Unseen(NamedTuple):
         return known
 
 
-def estimator_logits(estimator: Any, X: Any, classes: np.ndarray) -> np.ndarray:
+def estimator_logits(
+    fitted: Fitted, X: Any, classes: np.ndarray, *, warn: bool = False
+) -> np.ndarray:
     """Logits in the order of `classes`, from scores or from log-probabilities."""
-    if hasattr(estimator, "decision_function"):
-        logits = as_logits(estimator.decision_function(X), "decision_function(X)")
-    else:
-        logits = logits_from_probabilities(estimator.predict_proba(X))
-    if logits.shape[1] != len(estimator.classes_):
+    logits, cut = without_zeros(read_model(fitted.estimator, X))
+    if cut and warn:
+        warnings.warn(cut_message(fitted.estimator), stacklevel=5)
+    if logits.shape[1] != len(fitted.classes):
         raise ValueError(
-            f"decision_function(X) has {logits.shape[1]} columns for "
-            f"{len(estimator.classes_)} classes; wanted one score per class "
-            "(e.g. decision_function_shape='ovr')"
+            f"the estimator gives {logits.shape[1]} scores per row for "
+            f"{len(fitted.classes)} classes; wanted one score per class"
         )
-    if len(estimator.classes_) == len(classes):
+    if len(fitted.classes) == len(classes):
         return logits
     aligned = np.repeat(logits.min(axis=1)[:, None], len(classes), axis=1)
-    aligned[:, np.searchsorted(classes, estimator.classes_)] = logits
+    aligned[:, np.searchsorted(classes, fitted.classes)] = logits
     return aligned
-
-
-def estimator_features(
-    estimator: Any, X: Any, features: str | Callable | None
-) -> np.ndarray:
-    """What the calibrator sees: X, the output of a pipeline step, or a function."""
-    if callable(features):
-        found = features(estimator, X)
-    elif features is None:
-        found = X
-    else:
-        found = _step_output(estimator, X, features)
-    return dense_features(found)
-
-
-def dense_features(found: Any) -> np.ndarray:
-    """A finite (n, d) array; anything else is refused with what to do instead."""
-    remedy = (
-        "give features= the name of a pipeline step or a function that makes one, or "
-        "take a calibrator without features, such as TemperatureScaling()"
-    )
-    if hasattr(found, "toarray"):
-        raise ValueError(
-            "the features of this calibrator would be a sparse matrix; wanted a dense "
-            f"(n, d) array: {remedy}"
-        )
-    try:
-        return check_features(found, None, name="X")
-    except (ValueError, TypeError) as error:
-        told = f"{error} These would be the features of the calibrator: {remedy}"
-        raise type(error)(told) from error
-
-
-def _step_output(estimator: Any, X: Any, name: str) -> Any:
-    pipeline = getattr(estimator, "estimator", estimator)  # inside a FrozenEstimator
-    steps = getattr(pipeline, "named_steps", None)
-    if steps is None or name not in steps:
-        raise ValueError(
-            f"features is {name!r}; wanted the name of a pipeline step"
-            + (f", one of {list(steps)}" if steps else ", but there is no pipeline")
-        )
-    return pipeline[: list(steps).index(name) + 1].transform(X)
 
 
 def split_by_source(domains: Any, source: list[Any]) -> tuple[np.ndarray, np.ndarray]:
@@ -136,7 +128,7 @@ def split_by_source(domains: Any, source: list[Any]) -> tuple[np.ndarray, np.nda
 
 
 def left_out_logits(
-    fit_on: Callable[[np.ndarray], Any],
+    fit_on: Callable[[np.ndarray], Fitted],
     X: Any,
     y: np.ndarray,
     domains: Any,
@@ -146,19 +138,26 @@ def left_out_logits(
     random_state: Any,
 ) -> Unseen:
     """Logits of these rows from an estimator fitted on the other folds of them."""
-    parts = []
     inner = X if len(rows) == len(y) else _safe_indexing(X, rows)
     own = None if domains is None else domains[rows]
-    for inside, outside in _folds(inner, y[rows], own, cv, random_state):
-        train, test = rows[inside], rows[outside]
-        if len(np.unique(y[train])) < 2:
-            raise ValueError(
-                f"Classifier can't train when only one class is present: a fold of "
-                f"{len(train)} training rows holds the class {y[train][0]!r} alone; "
-                "wanted 2 or more classes"
-            )
-        parts.append(Unseen.of(fit_on(train), X, test, classes))
+    folds = _folds(inner, y[rows], own, cv, random_state)
+    for inside, _ in folds:
+        _check_classes(y[rows[inside]])
+    parts = [
+        Unseen.of(fit_on(rows[inside]), X, rows[outside], classes)
+        for inside, outside in folds
+    ]
     return Unseen(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def _check_classes(y: np.ndarray) -> None:
+    """Two classes or more in every fold, before the first is fitted."""
+    if len(np.unique(y)) < 2:
+        raise ValueError(
+            f"Classifier can't train when only one class is present: a fold of "
+            f"{len(y)} training rows holds the class {y[0]} alone; wanted 2 or more "
+            "classes"
+        )
 
 
 def _folds(X: Any, y: np.ndarray, domains: Any, cv: Any, random_state: Any) -> list:

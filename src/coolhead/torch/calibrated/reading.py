@@ -1,23 +1,10 @@
-"""Run a network without training it, and read features on the way."""
+"""Features read on their way through a network."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
-
-
-@contextmanager
-def frozen(module: torch.nn.Module) -> Iterator[None]:
-    """Put every layer in evaluation mode, record no gradients; undo both after."""
-    modes = [(layer, layer.training) for layer in module.modules()]
-    module.eval()
-    try:
-        with torch.inference_mode():
-            yield
-    finally:
-        for layer, training in modes:
-            layer.training = training
 
 
 @contextmanager

@@ -13,8 +13,9 @@ from coolhead.archive import DomainArchive, load_archive
 from coolhead.datasets.folders import list_images
 from coolhead.datasets.images import BadImage, ImageTable, refuse_problems
 from coolhead.files import check_output
+from coolhead.models.torch import frozen
 from coolhead.progress import progress_bar
-from coolhead.torch.calibrated.reading import feature_reader, frozen
+from coolhead.torch.calibrated.reading import feature_reader
 from coolhead.torch.images.backbones import Backbone, load_backbone, weights_checksum
 from coolhead.torch.images.batches import ImageBatch, plan_batches, read_batches
 from coolhead.torch.images.shards import ShardFolder

@@ -11,8 +11,9 @@ import torch
 
 from coolhead.datasets.images import ImageTable
 from coolhead.files import atomic_path
+from coolhead.models.torch import frozen
 from coolhead.progress import progress_bar
-from coolhead.torch.calibrated.reading import find_layer, frozen
+from coolhead.torch.calibrated.reading import find_layer
 from coolhead.torch.images.augment import read_augmented
 from coolhead.torch.images.backbones import Backbone, weights_checksum
 from coolhead.torch.images.batches import plan_batches, read_batches

@@ -1,0 +1,133 @@
+"""What models return: tensors, objects with logits, lists of scores by class."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coolhead.numerics.arrays import real_array
+from coolhead.numerics.checks import as_logits
+from coolhead.numerics.probabilities import check_probabilities, refuse_probabilities
+
+NUMBERED = re.compile(r"LABEL_([0-9]+)")
+
+
+class Reading(NamedTuple):
+    """Logits (n, k), and whether they are logarithms of probabilities.
+
+    Of those, -inf is a probability of exactly zero; of others it is a masked class.
+    """
+
+    logits: np.ndarray
+    from_probabilities: bool = False
+
+
+def from_probabilities(probabilities: Any, name: str) -> Reading:
+    """Logarithms of probabilities (n, k), or of those of class 1, (n,) or (n, 1)."""
+    array = real_array(probabilities, name)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.ndim == 1:
+        array = np.column_stack([1 - array, array])
+    return from_logarithms(_log(check_probabilities(array, name)))
+
+
+def from_logarithms(logits: Any) -> Reading:
+    """Log-probabilities (n, k) as the model itself gives them."""
+    return Reading(as_logits(logits, "the log-probabilities"), True)
+
+
+def _log(array: np.ndarray) -> np.ndarray:
+    # Half precision tells few numbers near zero apart; its logarithms need not.
+    wide = array if array.dtype == np.float64 else array.astype(np.float32)
+    with np.errstate(divide="ignore"):
+        return np.log(wide)
+
+
+def sigmoids(scores: Any) -> Reading:
+    """Logits of one binary score per class: the logarithms of their sigmoids."""
+    scores = real_array(scores, "the scores")
+    return Reading(-np.logaddexp(0, -scores))
+
+
+def read_output(output: Any, gives: str | None, classes: Any, name: str) -> Reading:
+    """What a model or function returned, or what somebody kept of it."""
+    if gives not in (None, "logits", "probabilities"):
+        raise ValueError(f"gives is {gives!r}; wanted 'logits' or 'probabilities'")
+    if _is_scores_by_class(output):
+        array = _by_class(output, classes)
+        gives = gives or ("probabilities" if _is_labelled(output[0]) else "logits")
+    else:
+        array = scores_in(output)
+    if gives == "probabilities":
+        return from_probabilities(array, name)
+    array = real_array(array, name)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]  # one unit of output is the margin of class 1
+    found = as_logits(array, name)
+    if array.ndim == 2 and gives is None:
+        try:
+            refuse_probabilities(found, name)
+        except ValueError as error:
+            told = f"{error}, or say gives='probabilities'"
+            raise ValueError(told) from None
+    return Reading(found)
+
+
+def scores_in(output: Any) -> Any:
+    """The scores of an object, dictionary or tuple that holds more than them."""
+    for name in ("logits", "predictions"):
+        if isinstance(output, Mapping) and name in output:
+            return scores_in(output[name])
+        if hasattr(output, name):
+            return scores_in(getattr(output, name))
+    if isinstance(output, Mapping):
+        raise TypeError(
+            f"the model returned a dictionary of {', '.join(map(str, output))}; wanted "
+            "one with logits"
+        )
+    if isinstance(output, tuple) and output and hasattr(output[0], "shape"):
+        return output[0]  # (logits, features), (logits, hidden states, ...)
+    return output
+
+
+def _is_scores_by_class(output: Any) -> bool:
+    if not isinstance(output, Sequence) or isinstance(output, str) or not len(output):
+        return False
+    first = output[0]
+    return isinstance(first, Mapping) or _is_labelled(first)
+
+
+def _is_labelled(row: Any) -> bool:
+    """A row of transformers' pipelines: a list of dictionaries label, score."""
+    return (
+        isinstance(row, Sequence)
+        and len(row) > 0
+        and isinstance(row[0], Mapping)
+        and {"label", "score"} <= set(row[0])
+    )
+
+
+def _by_class(rows: Sequence[Any], classes: Any) -> np.ndarray:
+    if isinstance(rows[0], Mapping) and set(rows[0]) == {"label", "score"}:
+        raise ValueError(
+            "the output names one class per row; wanted the scores of all classes, "
+            "pipeline(..., top_k=None)"
+        )
+    if _is_labelled(rows[0]):
+        rows = [{found["label"]: found["score"] for found in row} for row in rows]
+    names = sorted(rows[0], key=_place) if classes is None else list(classes)
+    wrong = [number for number, row in enumerate(rows) if set(row) != set(names)]
+    if wrong:
+        found = list(rows[wrong[0]])
+        raise ValueError(
+            f"the scores of row {wrong[0]} are of the classes {found}; wanted {names}"
+        )
+    return np.array([[row[name] for name in names] for row in rows], np.float64)
+
+
+def _place(name: Any) -> tuple[int, Any]:
+    """LABEL_2 comes before LABEL_10; other names are sorted as they are."""
+    found = NUMBERED.fullmatch(name) if isinstance(name, str) else None
+    return (0, int(found[1])) if found else (1, name)
