@@ -8,6 +8,7 @@ from typing import Any
 from coolhead.archive import DomainArchive
 from coolhead.datasets.divide import division_record, split_large_small
 from coolhead.datasets.folders import list_images
+from coolhead.datasets.images import ImageTable
 from coolhead.files import atomic_path
 from coolhead.torch.images.backbones import load_backbone
 from coolhead.torch.images.extraction import extract
@@ -15,13 +16,15 @@ from coolhead.torch.images.finetuning import FinetuneSettings, finetune
 
 
 def finetune_and_extract(
-    folder: str | PathLike,
+    images: ImageTable | str | PathLike,
     source: list[str],
     out: str | PathLike,
     *,
     backbone: str,
     weights: str | PathLike | None = None,
     size: int | None = None,
+    all_pixels: bool = False,
+    engine: str = "auto",
     settings: dict[str, Any] | None = None,
     small: float = 0.2,
     random_state: int = 0,
@@ -37,18 +40,22 @@ def finetune_and_extract(
     ----------
     size : int, optional
         Side of the images in pixels, where it is not the backbone's own.
+    engine : {"auto", "onnx", "torch"}
+        What runs the network once it is trained, as for :func:`extract`.
     settings : dict
         Fields of :class:`FinetuneSettings`.
     **options
         ``workers``, ``device`` and ``progress``.
     """
-    images = list_images(folder, skip_bad=skip_bad, decode=skip_bad)
+    if not isinstance(images, ImageTable):
+        images = list_images(images, skip_bad=skip_bad, decode=True)
     start = None if weights is None else Path(weights)
     network = load_backbone(
         backbone,
         weights=start,
         n_classes=len(images.class_names),
         size=size,
+        all_pixels=all_pixels,
         random_state=random_state,
     )
     chosen = FinetuneSettings(**settings or {})
@@ -65,7 +72,14 @@ def finetune_and_extract(
     )
     _save_weights(network.module, Path(f"{out}.weights.safetensors"))
     archive = extract(
-        images, network, out, logits=True, dtype="float32", skip_bad=skip_bad, **options
+        images,
+        network,
+        out,
+        logits=True,
+        dtype="float32",
+        engine=engine,
+        skip_bad=skip_bad,
+        **options,
     )
     record = {"kind": "finetune", "source": source, "random_state": random_state}
     record |= {**asdict(chosen), "small": small, "curve": curve}
