@@ -5,6 +5,7 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,9 @@ def _exporters(exporter: str) -> tuple[Callable, ...]:
     return known[exporter]
 
 
-def trace(graph: Any, inputs: tuple[Tensor, ...], names: list[str], path: Path) -> None:
+def trace(
+    graph: Any, inputs: tuple[Tensor, ...], names: list[str], path: Path | BytesIO
+) -> None:
     """Write a module whose `outputs` are their names, by running it once."""
     torch.onnx.export(
         graph,

@@ -3,10 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
-from importlib.util import find_spec
-from io import StringIO
+from io import BytesIO, StringIO
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 from warnings import warn
 
@@ -146,12 +144,16 @@ def _onnx_or_torch(
     probe: np.ndarray,
     answers: Answers,
 ) -> Engine:
-    missing = [name for name in ("onnx", "onnxruntime") if find_spec(name) is None]
-    if wanted == "torch" or (wanted == "auto" and (missing or engine.device != "cpu")):
+    if wanted == "torch" or engine.device != "cpu":
         return engine
-    if missing:
-        msg = f"engine onnx needs {missing[0]}: pip install 'coolhead[onnx]'"
-        raise ModuleNotFoundError(msg, name=missing[0])
+    try:
+        import onnx  # noqa: F401
+        import onnxruntime  # noqa: F401
+    except ImportError as error:
+        if wanted == "auto":
+            return engine
+        msg = f"engine onnx needs: pip install 'coolhead[onnx]' ({error})"
+        raise ImportError(msg) from error
     try:
         faster = _export(engine, module, probe, answers["features"].shape[1])
         _compare(faster.finish(np.stack([faster.run(x) for x in probe])), answers)
@@ -176,15 +178,14 @@ def _export(
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "network.onnx"
-        # An exporter that fails prints the whole graph.
-        with quiet(), redirect_stdout(StringIO()):
-            graph = _Graph(module, engine)
-            trace(graph, (torch.from_numpy(probe[:1]),), ["image"], path)
-        session = onnxruntime.InferenceSession(
-            path, options, providers=["CPUExecutionProvider"]
-        )
+    file = BytesIO()
+    # An exporter that fails prints the whole graph.
+    with quiet(), redirect_stdout(StringIO()):
+        graph = _Graph(module, engine)
+        trace(graph, (torch.from_numpy(probe[:1]),), ["image"], file)
+    session = onnxruntime.InferenceSession(
+        file.getvalue(), options, providers=["CPUExecutionProvider"]
+    )
     return OnnxEngine(session, engine.outputs, n_features)
 
 
