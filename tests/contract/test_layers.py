@@ -27,7 +27,7 @@ MAY_IMPORT = {
     "calibrators": {"lazy", "metrics", "models", "numerics", "shift"},
     "baselines": {"calibrators", "lazy", "metrics", "numerics", "shift"},
     "new_domain": {"calibrators", "lazy", "metrics", "numerics", "shift"},
-    "datasets": {"archive", "suggest"},
+    "datasets": {"archive", "progress", "suggest"},
     "heads": {"archive", "files", "numerics"},
     "persist": {"baselines", "calibrators", "files", "new_domain", "shift"},
     "monitor": {"calibrators", "metrics", "numerics", "shift"},

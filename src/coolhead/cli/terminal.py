@@ -91,11 +91,18 @@ def print_pairs(pairs: dict[str, Any]) -> None:
 @contextmanager
 def plain_warnings() -> Iterator[None]:
     """Warnings become one line each on standard error, without source code."""
-    with warnings.catch_warnings(record=True) as caught:
+    told: set[str] = set()
+
+    def tell(message: Warning | str, *_: Any) -> None:
+        text = " ".join(str(message).split())
+        if text not in told:
+            told.add(text)
+            print(f"coolhead: warning: {visible(text)}", file=sys.stderr)
+
+    with warnings.catch_warnings():
         warnings.simplefilter("default")
+        warnings.showwarning = tell  # at once, since hours of work may follow
         yield
-    for text in dict.fromkeys(" ".join(str(w.message).split()) for w in caught):
-        print(f"coolhead: warning: {visible(text)}", file=sys.stderr)
 
 
 def in_percent(interval: Any) -> str:

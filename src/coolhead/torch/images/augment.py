@@ -6,7 +6,11 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from coolhead.torch.images.transform import ImageTransform, read_image
+from coolhead.torch.images.transform import (
+    ImageTransform,
+    read_image,
+    upright_size,
+)
 
 Reader = Callable[[int, Path, ImageTransform], "np.ndarray | str"]
 
@@ -27,7 +31,7 @@ def read_augmented(seeds: np.ndarray) -> Reader:
 
         def augmented(image: Image.Image) -> np.ndarray:
             mirrored = rng.random() < 0.5
-            box = random_box(image.size, transform.crop, rng)
+            box = random_box(upright_size(image), transform.crop, rng)
             pixels = transform.from_box(image, box)
             return pixels[:, :, ::-1] if mirrored else pixels
 

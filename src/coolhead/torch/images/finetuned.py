@@ -24,6 +24,8 @@ def finetune_and_extract(
     train_images: ImageTable | None = None,
     weights: str | PathLike | None = None,
     size: int | None = None,
+    all_pixels: bool = False,
+    engine: str = "auto",
     settings: dict[str, Any] | None = None,
     small: float = 0.2,
     stratify: bool = False,
@@ -44,6 +46,8 @@ def finetune_and_extract(
         lists; no image of `images` is then held out.
     size : int, optional
         Side of the images in pixels, where it is not the backbone's own.
+    engine : {"auto", "onnx", "torch"}
+        What runs the network once it is trained, as for :func:`extract`.
     settings : dict
         Fields of :class:`FinetuneSettings`.
     small, stratify, division_seed : share and draw of the Small images.
@@ -52,12 +56,13 @@ def finetune_and_extract(
         ``workers``, ``device`` and ``progress``.
     """
     if not isinstance(images, ImageTable):
-        images = list_images(images, skip_bad=skip_bad, decode=skip_bad)
+        images = list_images(images, skip_bad=skip_bad, decode=True)
     network = load_backbone(
         backbone,
         weights=None if weights is None else Path(weights),
         n_classes=len(images.class_names),
         size=size,
+        all_pixels=all_pixels,
         random_state=random_state,
     )
     chosen = FinetuneSettings(**settings or {})
@@ -80,7 +85,14 @@ def finetune_and_extract(
     )
     _save_weights(network.module, Path(f"{out}.weights.safetensors"))
     archive = extract(
-        images, network, out, logits=True, dtype="float32", skip_bad=skip_bad, **options
+        images,
+        network,
+        out,
+        logits=True,
+        dtype="float32",
+        engine=engine,
+        skip_bad=skip_bad,
+        **options,
     )
     record = {"kind": "finetune", "source": source, "random_state": random_state}
     record |= {**asdict(chosen), "small": small, "curve": curve}

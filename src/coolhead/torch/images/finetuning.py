@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from joblib import cpu_count
 
 from coolhead.datasets.images import ImageTable
 from coolhead.files import atomic_path
@@ -15,8 +16,9 @@ from coolhead.models.torch import frozen
 from coolhead.progress import progress_bar
 from coolhead.torch.calibrated.reading import find_layer
 from coolhead.torch.images.augment import read_augmented
-from coolhead.torch.images.backbones import Backbone, weights_checksum
+from coolhead.torch.images.backbones import Backbone
 from coolhead.torch.images.batches import plan_batches, read_batches
+from coolhead.torch.images.weights import weights_checksum
 from coolhead.torch.seeds import forked_random
 
 
@@ -57,7 +59,7 @@ def finetune(
     *,
     small: np.ndarray | None = None,
     settings: FinetuneSettings | None = None,
-    workers: int = 2,
+    workers: int | None = None,
     device: str = "cpu",
     random_state: int = 0,
     progress: bool = False,
@@ -90,7 +92,7 @@ def finetune(
         msg = f"batch_size {settings.batch_size} exceeds the {len(large)} source images"
         raise ValueError(msg)
     _check_classifier(backbone, len(images.class_names))
-    run = _Run(backbone, settings, device, workers, random_state)
+    run = _Run(backbone, settings, device, workers or cpu_count(), random_state)
     run.resume(Path(checkpoint), _identity(large, backbone, settings, random_state))
     n_left = (settings.epochs - len(run.curve)) * len(large)
     with progress_bar("training", n_left, shown=progress) as advance:
@@ -115,7 +117,7 @@ def _identity(images, backbone, settings, random_state) -> dict[str, Any]:
         "start_sha256": weights_checksum(backbone.module),
         "settings": asdict(settings),
         "random_state": random_state,
-        "paths": [str(path) for path in images.paths],
+        "images_sha256": images.checksum(),
     }
 
 
@@ -222,7 +224,7 @@ class _Run:
                 msg = f"{paths[row]}: {reason}; list images with decode and skip_bad"
                 raise ValueError(msg)
             labels = torch.from_numpy(images.labels[batch.rows])
-            pixels = torch.from_numpy(batch.images)
+            pixels = torch.from_numpy(batch.values)
             pixels = pixels.to(self.device, memory_format=torch.channels_last)
             yield pixels, labels.to(self.device)
 
