@@ -51,17 +51,11 @@ def open_domain(calibrator: Path, predictions: Path, scores: Any) -> Any:
 
     check_input(calibrator)
     check_input(predictions)
-    from coolhead.archive import open_predictions
     from coolhead.archive.stream import checked_scores, score_column
-    from coolhead.cli.apply import check_class_names, load_fitted, wanted_input
+    from coolhead.cli.apply import open_both
     from coolhead.new_domain import NewDomain
-    from coolhead.persist import read_header
 
-    fitted = load_fitted(calibrator)
-    metadata = read_header(calibrator)["metadata"]
-    opened = open_predictions(predictions)
-    check_class_names(metadata, opened)
-    kind = wanted_input(scores, metadata, opened)
+    fitted, _, opened, kind = open_both(calibrator, predictions, scores)
     name = score_column(opened, kind)
     columns = opened.load()
     logits = checked_scores(columns, name, kind)
