@@ -5,6 +5,7 @@ import numpy as np
 from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.parameters import parameters
+from coolhead.numerics.checks import check_choice
 from coolhead.numerics.temperature import Solution, Status, solve_temperatures
 
 
@@ -55,12 +56,9 @@ def set_level(data: CalibrationData, weights: np.ndarray | None) -> Solution:
 
 def weigh_domains(data: CalibrationData, domain_weights: str) -> np.ndarray | None:
     """Weights under which each domain counts by its size, or equally."""
+    check_choice(domain_weights, "domain_weights", "pooled", "equal")
     if domain_weights == "pooled":
         return data.weights
-    if domain_weights != "equal":
-        raise ValueError(
-            f"domain_weights is {domain_weights!r}; wanted 'pooled' or 'equal'"
-        )
     if not data.domains_known:
         raise ValueError(
             "sample_domain is missing: domain_weights='equal' needs the domain of "

@@ -28,17 +28,12 @@ def apply(
     check_input(predictions)
     check_output(out, inputs=[calibrator, predictions])
     from coolhead.apply import apply_calibrator
-    from coolhead.archive import open_predictions
     from coolhead.archive.write import ENDINGS
     from coolhead.cli.terminal import plain_warnings, print_json, print_pairs
-    from coolhead.persist import read_header
     from coolhead.progress import progress_bar
 
     check_output(out, endings=ENDINGS)
-    fitted = load_fitted(calibrator)
-    metadata = read_header(calibrator)["metadata"]
-    opened = open_predictions(predictions)
-    check_class_names(metadata, opened)
+    fitted, metadata, opened, kind = open_both(calibrator, predictions, scores)
     monitor = build_monitor(metadata)
     with (
         plain_warnings(),
@@ -48,7 +43,7 @@ def apply(
             fitted,
             opened,
             out,
-            input=wanted_input(scores, metadata, opened),
+            input=kind,
             monitor=monitor,
             progress=advance,
         )
@@ -56,8 +51,19 @@ def apply(
     if as_json:
         print_json(summary)
         return
-    told = {name: value for name, value in summary.items() if value is not None}
-    print_pairs({key: _shown(value) for key, value in told.items()})
+    print_pairs({name: value for name, value in summary.items() if value is not None})
+
+
+def open_both(calibrator: Path, predictions: Path, scores: Any) -> tuple:
+    """Calibrator, its metadata, the opened predictions and what their scores are."""
+    from coolhead.archive import open_predictions
+    from coolhead.persist import read_header
+
+    fitted = load_fitted(calibrator)
+    metadata = read_header(calibrator)["metadata"]
+    opened = open_predictions(predictions)
+    check_class_names(metadata, opened)
+    return fitted, metadata, opened, wanted_input(scores, metadata, opened)
 
 
 def load_fitted(path: Path) -> Any:
@@ -112,7 +118,3 @@ def check_class_names(metadata: dict[str, Any], opened: Any) -> None:
             f"{opened.path} has the classes {', '.join(found[:5])}, ...; wanted those "
             f"of fit in the same order: {', '.join(fitted[:5])}, ..."
         )
-
-
-def _shown(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -63,21 +63,16 @@ def open_domain(
     check_input(calibrator)
     check_input(predictions)
     from coolhead.apply import check_columns
-    from coolhead.archive import open_predictions, stream_blocks
+    from coolhead.archive import stream_blocks
     from coolhead.archive.sample import sample_blocks, sample_length
-    from coolhead.cli.apply import check_class_names, load_fitted, wanted_input
+    from coolhead.cli.apply import open_both
     from coolhead.new_domain import NewDomain
-    from coolhead.persist import read_header
 
-    fitted = load_fitted(calibrator)
-    metadata = read_header(calibrator)["metadata"]
-    opened = open_predictions(predictions)
-    check_class_names(metadata, opened)
+    fitted, _, opened, kind = open_both(calibrator, predictions, scores)
     check_columns(fitted, opened)
-    blocks = stream_blocks(opened, scores=wanted_input(scores, metadata, opened))
     rows, classes = labelled or ([], [])
     most = sample_length(opened.bytes_per_row)
-    found = sample_blocks(blocks, most, keep=rows)
+    found = sample_blocks(stream_blocks(opened, scores=kind), most, keep=rows)
     there = NewDomain(
         fitted,
         found.logits,

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from coolhead.cli.terminal import FolderOption, JobsOption
+
 
 def results(
     pacs: Annotated[
@@ -18,12 +20,8 @@ def results(
         "experiments/RESULTS.md"
     ),
     seeds: Annotated[int, typer.Option(help="Number of seeds.")] = 5,
-    folder: Annotated[Path, typer.Option(help="Folder that holds the runs.")] = Path(
-        "runs/results"
-    ),
-    jobs: Annotated[
-        int | None, typer.Option(help="Worker processes; all cores by default.")
-    ] = None,
+    folder: FolderOption = Path("runs/results"),
+    jobs: JobsOption = None,
 ) -> None:
     """Run sentiment, digits and PACS with several seeds and write what came out.
 

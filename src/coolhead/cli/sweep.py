@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from coolhead.cli.terminal import FolderOption, JobsOption
+
 if TYPE_CHECKING:
     from coolhead.experiment.protocol import Protocol
 
 ProtocolArgument = Annotated[
     str, typer.Argument(help="A TOML file, or the name of a bundled protocol.")
 ]
-FolderOption = Annotated[Path, typer.Option(help="Folder that holds the runs.")]
 
 
 def splits(
@@ -41,9 +42,7 @@ def splits(
 
 def sweep(
     protocol: ProtocolArgument,
-    jobs: Annotated[
-        int | None, typer.Option(help="Worker processes; all cores by default.")
-    ] = None,
+    jobs: JobsOption = None,
     folder: FolderOption = Path("runs"),
     seeds: Annotated[
         str | None, typer.Option(help="Seeds in place of the file's: 0,1,2.")

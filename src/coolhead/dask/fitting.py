@@ -24,8 +24,13 @@ from coolhead.dask.blocks import (
     per_block,
     whole,
 )
-from coolhead.dask.solving import name_codes, small_integer, solve_blocks
-from coolhead.numerics.checks import check_features
+from coolhead.dask.solving import (
+    count_codes,
+    name_codes,
+    small_integer,
+    solve_blocks,
+)
+from coolhead.numerics.checks import check_choice, check_features
 from coolhead.numerics.groups import strided_rows
 from coolhead.shift.clusters import Partition, partition_features
 
@@ -177,8 +182,8 @@ def _fit_clusters(
     # Features are wide and read once; their codes are one byte per row.
     grouped = {**table, "codes": codes.persist()}
     level = solve_blocks(table)
-    sizes = per_block(_sizes, {"codes": grouped["codes"]}, (count,), count=count)
-    penalty = penalty_towards(level, sizes.sum(axis=0).compute(), calibrator.penalty)
+    sizes = count_codes({"codes": grouped["codes"]}, count).sum(axis=0)
+    penalty = penalty_towards(level, sizes, calibrator.penalty)
     solved = solve_blocks(grouped, count, penalty)
     # The rows of the sample are not the rows of the fit; nobody needs their clusters.
     kept = Partition(partition.clusters, np.zeros(0, np.intp), partition.n_merged)
@@ -205,24 +210,16 @@ def _shaped(calibrator: Any, table: Table) -> Any:
 
 def _equal_domains(table: Table, domain_weights: str) -> Table:
     """Weights under which every domain counts the same."""
-    if domain_weights != "equal":
-        raise ValueError(
-            f"domain_weights is {domain_weights!r}; wanted 'pooled' or 'equal'"
-        )
+    check_choice(domain_weights, "domain_weights", "pooled", "equal")
     if "domains" not in table:
         raise ValueError("sample_domain is missing: domain_weights='equal' needs it")
     names, codes = name_codes(table["domains"])
     columns = {"codes": codes}
     if "weights" in table:
         columns["weights"] = table["weights"]
-    mass = per_block(_mass, columns, (len(names),), count=len(names)).sum(axis=0)
-    total = np.asarray(mass.compute())
-    weights = per_block(_weigh, columns, keep_rows=True, mass=total)
+    mass = count_codes(columns, len(names)).sum(axis=0)
+    weights = per_block(_weigh, columns, keep_rows=True, mass=mass)
     return {**table, "weights": weights.persist()}
-
-
-def _mass(block: dict[str, np.ndarray], count: int) -> np.ndarray:
-    return np.bincount(block["codes"], block.get("weights"), count)[None]
 
 
 def _weigh(block: dict[str, np.ndarray], mass: np.ndarray) -> np.ndarray:
@@ -233,10 +230,6 @@ def _weigh(block: dict[str, np.ndarray], mass: np.ndarray) -> np.ndarray:
 def _nearest(block: dict[str, np.ndarray], clusters: Any) -> np.ndarray:
     features = check_features(block["features"], len(block["features"]))
     return clusters.assign(features)[0].astype(small_integer(len(clusters.centers)))
-
-
-def _sizes(block: dict[str, np.ndarray], count: int) -> np.ndarray:
-    return np.bincount(block["codes"], minlength=count)[None].astype(np.float64)
 
 
 def _clipped(block: dict[str, np.ndarray], line: RegressedTemperature) -> np.ndarray:

@@ -1,5 +1,6 @@
 """What can be set for each kind of head, as frozen values with checked names."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -90,19 +91,21 @@ def _widths(hidden: Any) -> tuple[int, ...]:
     return widths
 
 
+RULES: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
+    (
+        "epochs batch_size patience max_iter meta_test",
+        lambda value: isinstance(value, int) and value >= 1,
+        "must be a whole number of at least 1",
+    ),
+    ("C learning_rate inner_step", lambda value: value > 0, "must be positive"),
+    ("alpha weight_decay beta", lambda value: value >= 0, "must not be negative"),
+    ("dropout", lambda value: 0 <= value < 1, "must lie in [0, 1)"),
+)
+
+
 def _check_ranges(values: dict[str, Any]) -> None:
-    for name in ("epochs", "batch_size", "patience", "max_iter", "meta_test"):
-        value = values.get(name)
-        if value is not None and (not isinstance(value, int) or value < 1):
-            raise ValueError(
-                f"{name} must be a whole number of at least 1; found {value!r}"
-            )
-    for name in ("C", "learning_rate", "inner_step"):
-        value = values.get(name)
-        if value is not None and not value > 0:
-            raise ValueError(f"{name} must be positive; found {value!r}")
-    for name in ("alpha", "weight_decay", "beta"):
-        if not values.get(name, 0) >= 0:
-            raise ValueError(f"{name} must not be negative; found {values[name]!r}")
-    if not 0 <= values.get("dropout", 0) < 1:
-        raise ValueError(f"dropout must lie in [0, 1); found {values['dropout']!r}")
+    for names, holds, rule in RULES:
+        for name in names.split():
+            value = values.get(name)
+            if value is not None and not holds(value):
+                raise ValueError(f"{name} {rule}; found {value!r}")

@@ -9,6 +9,7 @@ import numpy as np
 
 from coolhead.metrics.bootstrap import PairedBootstrap
 from coolhead.metrics.vectors import check_rows
+from coolhead.numerics.checks import check_choice
 
 SIGMA_LABELS = ("< -3", "-3 to -2", "-2 to 0", "0 to 2", "2 to 3", "> 3")
 
@@ -139,12 +140,10 @@ def is_significant(
     alpha : family-wise error of the "paired" rule; the limits of the intervals
         decide for "non_overlap"
     """
-    if better not in ("lower", "higher"):
-        raise ValueError(f"better is {better!r}; wanted 'lower' or 'higher'")
+    check_choice(better, "better", "lower", "higher")
+    check_choice(rule, "rule", "paired", "non_overlap")
     if rule == "paired":
         return _paired_rule(scores, better, alpha)
-    if rule != "non_overlap":
-        raise ValueError(f"rule is {rule!r}; wanted 'paired' or 'non_overlap'")
     if isinstance(scores, PairedBootstrap):
         baseline = scores.baseline if baseline is None else baseline
         scores = scores.estimates

@@ -80,14 +80,6 @@ def check_rows(values: Any, name: str) -> np.ndarray:
     return array
 
 
-def check_bins(n_bins: int) -> int:
-    if isinstance(n_bins, bool) or not isinstance(n_bins, (int, np.integer)):
-        raise ValueError(f"n_bins is {n_bins!r}; wanted an integer >= 1")
-    if n_bins < 1:
-        raise ValueError(f"n_bins is {n_bins}; wanted an integer >= 1")
-    return int(n_bins)
-
-
 def _vector(values: Any, name: str) -> np.ndarray:
     try:
         array = np.asarray(values).astype(np.float64, copy=False)

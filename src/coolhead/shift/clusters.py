@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from coolhead.numerics.blocks import row_blocks
+from coolhead.numerics.checks import check_choice
 
 RADIUS_QUANTILE = 0.99
 THREADS_FROM = 2**24
@@ -196,10 +197,9 @@ def _distinct_centers(centers: np.ndarray, labels: np.ndarray) -> np.ndarray:
 def _scaling_of(
     features: np.ndarray, scaling: str | None
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    if scaling in (None, "l2"):
-        return None, None
+    check_choice(scaling, "scaling", None, "standardize", "l2")
     if scaling != "standardize":
-        raise ValueError(f"scaling is {scaling!r}; wanted None, 'standardize' or 'l2'")
+        return None, None
     spread = features.std(axis=0, dtype=np.float64)
     return features.mean(axis=0, dtype=np.float64), np.where(spread > 0, spread, 1.0)
 

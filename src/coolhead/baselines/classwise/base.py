@@ -8,7 +8,7 @@ import numpy as np
 
 from coolhead.calibrators.base import Answer, Calibrator
 from coolhead.calibrators.data import CalibrationData
-from coolhead.calibrators.quality import judge_losses
+from coolhead.calibrators.quality import remember_losses
 from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.checks import check_logit_values
 from coolhead.numerics.masks import hide_masked, without_masked
@@ -93,9 +93,7 @@ class ScoreCalibrator(Calibrator):
             right = data.logits[rows].argmax(axis=1) == labels
             change[rows] = (after.argmax(axis=1) == labels) - right.astype(float)
         self.accuracy_change_ = float(np.average(change, weights=data.weights))
-        self.status_, self.nll_, self.nll_uncalibrated_ = judge_losses(
-            losses, data.logits, data.labels, data.weights, status
-        )
+        remember_losses(self, losses, data, status)
 
 
 def _absent_message(calibrator: ScoreCalibrator, absent: np.ndarray) -> str:

@@ -14,10 +14,10 @@ from scipy.optimize import approx_fprime, brentq, minimize
 
 from coolhead.baselines.transfer.base import TransferCalibrator
 from coolhead.baselines.transfer.error_estimate import (
-    Evidence,
+    KnownErrors,
     estimated_accuracy,
     estimated_error,
-    gather_evidence,
+    known_errors,
 )
 from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.parameters import parameters
@@ -74,15 +74,13 @@ class TransCal(TransferCalibrator):
                 f"wanted an array (m, {self.n_classes_})"
             )
         weights = self._weigh(data)
-        evidence = gather_evidence(
-            data.logits, data.labels, weights, self.control_variates
-        )
+        known = known_errors(data.logits, data.labels, weights, self.control_variates)
         if self.solver == "published":
-            fitted = published_solution(target_logits, evidence)
+            fitted = published_solution(target_logits, known)
         else:
-            fitted = root_solution(target_logits, evidence, self.weight_power)
+            fitted = root_solution(target_logits, known, self.weight_power)
         self.temperature_, self.weight_power_, status = fitted
-        self.target_accuracy_ = estimated_accuracy(evidence, self.weight_power_)
+        self.target_accuracy_ = estimated_accuracy(known, self.weight_power_)
         reached = mean_confidence(target_logits, self.temperature_)
         self.mismatch_ = abs(reached - self.target_accuracy_)
         remember_quality(self, data, self.temperature_, status)
@@ -106,7 +104,7 @@ def confidence_slope(
 
 
 def published_solution(
-    target_logits: np.ndarray, evidence: Evidence
+    target_logits: np.ndarray, known: KnownErrors
 ) -> tuple[float, float, str]:
     """Return (T, λ, status) by SLSQP from (2, 0.5) with T >= 1 and 0 <= λ <= 1."""
 
@@ -118,9 +116,9 @@ def published_solution(
     def mismatch(parameters: np.ndarray) -> tuple[float, np.ndarray]:
         temperature, power = parameters
         reached, slope = confidence_slope(target_logits, top, temperature)
-        gap = reached - 1 + estimated_error(evidence, power)
+        gap = reached - 1 + estimated_error(known, power)
         by_power: Any = approx_fprime(
-            [power], lambda value: estimated_error(evidence, value[0])
+            [power], lambda value: estimated_error(known, value[0])
         )
         return abs(gap), np.sign(gap) * np.array([slope, by_power[0]])
 
@@ -144,10 +142,10 @@ def published_solution(
 
 
 def root_solution(
-    target_logits: np.ndarray, evidence: Evidence, power: float
+    target_logits: np.ndarray, known: KnownErrors, power: float
 ) -> tuple[float, float, str]:
     """Return (T, λ, status) with λ given and T by root finding."""
-    wanted = estimated_accuracy(evidence, power)
+    wanted = estimated_accuracy(known, power)
     spread = typical_spread(target_logits)
     if spread <= 0:
         return 1.0, power, Status.CONSTANT_LOGITS

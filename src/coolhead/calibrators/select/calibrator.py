@@ -18,7 +18,7 @@ from coolhead.calibrators.domains import (
 from coolhead.calibrators.parameters import parameters
 from coolhead.calibrators.parts import OfParts
 from coolhead.calibrators.select.stacking import (
-    LeftOut,
+    LeftOutRows,
     Metric,
     pick,
     scores_by_domain,
@@ -26,6 +26,7 @@ from coolhead.calibrators.select.stacking import (
     warn_of_harm,
 )
 from coolhead.calibrators.temperature import Identity, TemperatureScaling
+from coolhead.numerics.checks import check_choice
 
 UNCALIBRATED = "uncalibrated"
 SOURCE_ONLY = "source-only"
@@ -115,8 +116,7 @@ class SelectByDomain(OfParts, TemperatureCalibrator):
 
         fitted : candidates by name that were fitted on all rows before.
         """
-        if self.combine not in ("pick", "stack"):
-            raise ValueError(f"combine is {self.combine!r}; wanted 'pick' or 'stack'")
+        check_choice(self.combine, "combine", "pick", "stack")
         candidates = self._candidates(data)
         folds = list(leave_one_out(data.domains))
         left_out = [_left_out(candidates, data, fold) for fold in folds]
@@ -147,28 +147,22 @@ class SelectByDomain(OfParts, TemperatureCalibrator):
             named[name] = candidate
         return named
 
-    def _weigh(self, folds: list[LeftOut], data: CalibrationData) -> None:
+    def _weigh(self, folds: list[LeftOutRows], data: CalibrationData) -> None:
         """Weights of the candidates, and how they came about."""
-        prior = self._prior()
-        notes = (
-            []
-            if data.domains.is_source.any()
-            else ["no source_domain: no source-only candidate"]
-        )
-        if not folds:
-            self.scores_ = np.empty((len(self.names_), 0))
-            self.weights_ = prior
-            notes.insert(0, "could not choose: fewer than two calibration domains")
-        else:
+        self.scores_ = np.empty((len(self.names_), 0))
+        self.weights_ = prior = self._prior()
+        self.status_ = "could not choose: fewer than two calibration domains"
+        if folds:
             self.scores_ = scores_by_domain(folds, self.metric)
-            if self.combine == "pick":
-                self.weights_ = pick(self.scores_)
-                notes.insert(0, f"picked {self.names_[self.weights_.argmax()]}")
-            else:
-                self.weights_ = stack(folds, prior, self.penalty)
-                used = self.names_[self.weights_ > 0.005]
-                notes.insert(0, f"stacked {', '.join(used)}")
-        self.status_ = "; ".join(notes)
+        if folds and self.combine == "pick":
+            self.weights_ = pick(self.scores_)
+            self.status_ = f"picked {self.names_[self.weights_.argmax()]}"
+        elif folds:
+            self.weights_ = stack(folds, prior, self.penalty)
+            used = self.names_[self.weights_ > 0.005]
+            self.status_ = f"stacked {', '.join(used)}"
+        if not data.domains.is_source.any():
+            self.status_ += "; no source_domain: no source-only candidate"
 
     def _prior(self) -> np.ndarray:
         given = len(self._parts())
@@ -209,7 +203,7 @@ def fit_candidate(
 
 def _left_out(
     candidates: Mapping[str, TemperatureCalibrator], data: CalibrationData, fold: Fold
-) -> LeftOut:
+) -> LeftOutRows:
     """What candidates that never saw a domain say about its rows."""
     inside, outside = data.take(fold.inside), data.take(fold.outside)
     fitted = [fit_candidate(name, each, inside) for name, each in candidates.items()]
@@ -217,6 +211,6 @@ def _left_out(
     columns = [np.log(each._temperature(logits, features)) for each in fitted]
     n_rows = len(outside)
     weights = np.ones(n_rows) if outside.weights is None else outside.weights
-    return LeftOut(
+    return LeftOutRows(
         outside.rows, outside.labels, np.column_stack(columns), weights / weights.sum()
     )
