@@ -18,6 +18,10 @@ def apply(
     out: Annotated[
         Path, typer.Option(help="Table .parquet, .arrow, .csv; or array .npy.")
     ],
+    keep: Annotated[
+        str | None,
+        typer.Option(help="Further columns of a table to write along, as in a,b."),
+    ] = None,
     scores: InputOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -37,7 +41,9 @@ def apply(
     check_output(out, endings=ENDINGS)
     fitted = load_fitted(calibrator)
     metadata = read_header(calibrator)["metadata"]
-    opened = open_predictions(predictions)
+    names = known_classes(metadata)
+    kept = () if keep is None else [name.strip() for name in keep.split(",")]
+    opened = open_predictions(predictions, names, keep=kept)
     check_class_names(metadata, opened)
     monitor = build_monitor(metadata)
     with (
@@ -51,6 +57,7 @@ def apply(
             input=wanted_input(scores, metadata, opened),
             monitor=monitor,
             progress=advance,
+            class_names=names,
         )
     summary = {"out": str(out), "n_rows": n_rows, **watched(monitor)}
     if as_json:
@@ -102,6 +109,12 @@ def wanted_input(scores: Any, metadata: dict[str, Any], opened: Any) -> str:
     usual = str(metadata.get("input", "logits"))
     other = "probabilities" if usual == "logits" else "logits"
     return other if other in opened.widths and usual not in opened.widths else usual
+
+
+def known_classes(metadata: dict[str, Any]) -> tuple[str, ...] | None:
+    """Names of the classes in fit; free metadata may hold anything there."""
+    found = metadata.get("class_names")
+    return tuple(map(str, found)) if isinstance(found, list) else None
 
 
 def check_class_names(metadata: dict[str, Any], opened: Any) -> None:

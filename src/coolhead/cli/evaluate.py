@@ -32,7 +32,12 @@ def evaluate(
         check_output(report, inputs=[calibrator, predictions])
     from coolhead.apply import check_columns
     from coolhead.archive import load_archive, open_predictions
-    from coolhead.cli.apply import check_class_names, load_fitted, wanted_input
+    from coolhead.cli.apply import (
+        check_class_names,
+        known_classes,
+        load_fitted,
+        wanted_input,
+    )
     from coolhead.cli.fit import split_names
     from coolhead.cli.terminal import plain_warnings, print_json
     from coolhead.evaluate import evaluate_domains
@@ -41,12 +46,13 @@ def evaluate(
     fitted = load_fitted(calibrator)
     metadata = read_header(calibrator)["metadata"]
     metadata["domains"] = known_domains(metadata)
-    opened = open_predictions(predictions)
+    names = known_classes(metadata)
+    opened = open_predictions(predictions, names)
     check_class_names(metadata, opened)
     check_columns(fitted, opened)
     with plain_warnings():
         kind = wanted_input(scores, metadata, opened)
-        rows = load_archive(predictions, input=kind, labelled=True)
+        rows = load_archive(predictions, input=kind, labelled=True, class_names=names)
         lines = evaluate_domains(
             fitted,
             rows,

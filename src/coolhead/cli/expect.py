@@ -53,13 +53,18 @@ def open_domain(calibrator: Path, predictions: Path, scores: Any) -> Any:
     check_input(predictions)
     from coolhead.archive import open_predictions
     from coolhead.archive.stream import checked_scores, score_column
-    from coolhead.cli.apply import check_class_names, load_fitted, wanted_input
+    from coolhead.cli.apply import (
+        check_class_names,
+        known_classes,
+        load_fitted,
+        wanted_input,
+    )
     from coolhead.new_domain import NewDomain
     from coolhead.persist import read_header
 
     fitted = load_fitted(calibrator)
     metadata = read_header(calibrator)["metadata"]
-    opened = open_predictions(predictions)
+    opened = open_predictions(predictions, known_classes(metadata))
     check_class_names(metadata, opened)
     kind = wanted_input(scores, metadata, opened)
     name = score_column(opened, kind)

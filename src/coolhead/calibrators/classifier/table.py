@@ -10,7 +10,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from coolhead.numerics.checks import is_missing
+from coolhead.numerics.arrays import is_missing
 
 DAY = 86_400.0
 
