@@ -6,7 +6,7 @@ from typing import Any
 
 from coolhead.archive import DomainArchive
 from coolhead.experiment.mistakes import models_in
-from coolhead.experiment.protocol import Classifier, Evaluation, Protocol, Section
+from coolhead.experiment.protocol import Classifier, Evaluation, Protocol
 from coolhead.experiment.protocol_keys import meaning_of, toml
 
 METHODS = [
@@ -83,7 +83,7 @@ def _lines(content: dict[str, Any]) -> Iterator[str]:
         yield from _keys(_model_of(models, given), given)
 
 
-def _model_of(models: list[Any], given: dict[str, Any]) -> type[Section]:
+def _model_of(models: list[Any], given: dict[str, Any]) -> Any:
     """The model of the kind that was chosen."""
     for model in models:
         kind = model.model_fields.get("kind")

@@ -120,4 +120,5 @@ def _checked(
     labels: Any, scores: Any, check: Callable[[Any], np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     rows = check(scores)
-    return rows, check_labels(labels, *rows.shape[::-1], column_names(scores))
+    names = column_names(scores)
+    return rows, check_labels(labels, rows.shape[1], len(rows), names)

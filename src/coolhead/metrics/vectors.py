@@ -116,7 +116,8 @@ def _only_zeros_and_ones(array: np.ndarray) -> bool:
 def _top_label(
     labels: Any, probabilities: np.ndarray, class_names: tuple[str, ...] | None
 ) -> tuple[np.ndarray, np.ndarray]:
-    labels = check_labels(labels, *probabilities.shape[::-1], class_names)
+    n_rows, n_classes = probabilities.shape
+    labels = check_labels(labels, n_classes, n_rows, class_names)
     correct = np.empty(len(labels), bool)
     confidence = np.empty(len(labels))
     for rows in row_blocks(*probabilities.shape):

@@ -117,10 +117,11 @@ def fit_temperature(
     (3.640957, 'converged')
     """
     array = as_logits(logits)
-    labels = check_labels(labels, *array.shape[::-1], column_names(logits))
-    weights = check_weights(sample_weight, len(array))
-    rows = summarise_rows(array, labels, scores=np.ndim(logits) == 1)
-    names, codes = _group_codes(groups, len(array))
+    n_rows, n_classes = array.shape
+    classes = check_labels(labels, n_classes, n_rows, column_names(logits))
+    weights = check_weights(sample_weight, n_rows)
+    rows = summarise_rows(array, classes, scores=np.ndim(logits) == 1)
+    names, codes = _group_codes(groups, n_rows)
     solution = solve_temperatures(rows, codes, weights)
     return as_fit(solution, names)
 
