@@ -22,6 +22,12 @@ def as_logits(
     array = real_array(logits, name)
     if array.ndim == 1:
         array = np.column_stack([np.zeros_like(array), array])
+    if array.ndim > 2:
+        raise ValueError(
+            f"{name} has {array.ndim} dimensions (shape {array.shape}); wanted (n, k) "
+            "logits, one row per pixel or token: coolhead.models.dense_rows makes them "
+            "and puts results back into their places."
+        )
     if array.ndim != 2:
         raise ValueError(
             f"{name} has {array.ndim} dimensions (shape {array.shape}); wanted (n, k) "
