@@ -23,6 +23,7 @@ def apply_calibrator(
     monitor: DriftMonitor | None = None,
     progress: Callable[[int], None] | None = None,
     n_rows: int | None = None,
+    class_names: tuple[str, ...] | None = None,
 ) -> int:
     """Write the calibrated probabilities of a file in constant memory.
 
@@ -35,6 +36,7 @@ def apply_calibrator(
     monitor : counts every block, labels included where the file has them.
     progress : called with the number of rows of every block that is done.
     n_rows : rows per block.
+    class_names : for the columns of probabilities where the file does not name them.
 
     Returns
     -------
@@ -50,12 +52,12 @@ def apply_calibrator(
             details = details_of(calibrator, block, opened)
             if monitor is not None:
                 monitor.update(details, block.labels, features=block.features)
-            yield _written(details, block)
+            yield _written(details, block, opened.class_names, opened.named_labels)
             done += len(block)
             if progress is not None:
                 progress(len(block))
 
-    write_blocks(blocks(), out, opened.class_names)
+    write_blocks(blocks(), out, opened.class_names or class_names)
     return done
 
 
@@ -89,7 +91,13 @@ def details_of(
     return PredictionDetails(probabilities, None, None, None)
 
 
-def _written(details: PredictionDetails, block: Block) -> Written:
+def _written(
+    details: PredictionDetails,
+    block: Block,
+    class_names: tuple[str, ...] | None,
+    named: bool,
+) -> Written:
+    """Columns of the result; classes by name where the file's labels are names."""
     columns: dict[str, np.ndarray | None] = {
         "predicted": details.probabilities.argmax(axis=1),
         "confidence": details.probabilities.max(axis=1),
@@ -99,5 +107,15 @@ def _written(details: PredictionDetails, block: Block) -> Written:
         "label": block.labels,
         "domain": block.domains,
     }
-    kept = {name: array for name, array in columns.items() if array is not None}
-    return Written(details.probabilities, kept)
+    if named and class_names and block.labels is not None:
+        table = np.array([*class_names, ""])  # an unlabelled row has the number -1
+        columns |= {"predicted": table[columns["predicted"]]}
+        columns |= {"label": table[block.labels]}
+    own = {name: array for name, array in columns.items() if array is not None}
+    kept = block.kept or {}
+    for name in kept:
+        if name in own or name.startswith("prob"):
+            raise ValueError(
+                f"the column {name!r} cannot be kept: the result has one of that name"
+            )
+    return Written(details.probabilities, own | kept)

@@ -209,5 +209,11 @@ def test_bad_arguments(sites):
         fit(sample_domain=site[:-1])
     with pytest.raises(ValueError, match="there is no pipeline"):
         fit(features="pca", calibrator=ch.NearestClusterTemperature(2))
+    with pytest.raises(ValueError, match="y has no name in row 2"):
+        gaps = y.astype(object)
+        gaps[2] = None
+        ch.CalibratedClassifier(LogisticRegression()).fit(X, gaps)
+    with pytest.raises(ValueError, match="mixes names and numbers"):
+        fit(sample_domain=np.where(site == "oslo", 3, site.astype(object)))
     with pytest.raises(NotFittedError):
         ch.CalibratedClassifier(LogisticRegression()).predict(X)

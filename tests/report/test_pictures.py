@@ -12,12 +12,11 @@ from coolhead.datasets import load_dataset
 from coolhead.datasets.formations.simulate import formation_image, formation_images
 from coolhead.experiment.cell import evaluate_cell
 from coolhead.experiment.pictures import LARGEST, find_pictures, thumbnail
-from coolhead.experiment.protocol import (
+from coolhead.experiment.protocol import Evaluation, Methods
+from coolhead.experiment.protocol_data import (
     ArchiveData,
     BundledData,
-    Evaluation,
     FormationsData,
-    Methods,
 )
 from coolhead.experiment.splits import Split
 

@@ -25,7 +25,8 @@ class DomainArchive:
     ----------
     logits : (n, k) real, or (n,) scores of a binary classifier; may be absent.
     features : (n, d) real; may be absent, but not both.
-    labels : (n,) class indices 0..k-1; absent for unlabelled rows.
+    labels : (n,) class indices 0..k-1, or names: of `class_names` or, without, sorted
+        as in scikit-learn; absent for unlabelled rows.
     domains : (n,) names, or integers: codes into `domain_names` where that is given,
         names of their own otherwise. Absent: one domain called "all".
     groups : (n,) strings or integers; rows of one group never straddle a split.

@@ -12,6 +12,7 @@ from coolhead.numerics.checks import (
     check_finite,
     check_logit_values,
 )
+from coolhead.numerics.class_names import are_names, number_names
 from coolhead.suggest import suggest
 
 
@@ -41,9 +42,23 @@ def check_length(length: int, n_rows: int, name: str) -> None:
         )
 
 
-def check_labels(labels: Any, n_rows: int, n_classes: int | None) -> np.ndarray:
-    """(n,) class indices >= 0, and below the number of classes where it is known."""
+def check_labels(
+    labels: Any,
+    n_rows: int,
+    n_classes: int | None,
+    class_names: tuple[str, ...] | None = None,
+) -> tuple[np.ndarray, tuple[str, ...] | None]:
+    """(n,) class indices >= 0, below the number of classes where it is known.
+
+    Labels that are names are looked up in `class_names`, which they bring themselves
+    where there are none. Returns the indices and the class names.
+    """
     array = np.asarray(readable(labels, "labels"))
+    if array.ndim == 1 and are_names(array):
+        check_length(len(array), n_rows, "labels")
+        return number_names(array, n_classes, class_names)
+    if array.dtype.kind == "b":
+        array = array.astype(np.intp)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise ValueError(
             f"labels has shape {array.shape} and type {array.dtype}; wanted one "
@@ -60,7 +75,7 @@ def check_labels(labels: Any, n_rows: int, n_classes: int | None) -> np.ndarray:
             f"labels holds {array[row]} in row {row} ({int(wrong.sum())} such rows); "
             f"wanted 0{top}"
         )
-    return array.astype(np.intp, copy=False)
+    return array.astype(np.intp, copy=False), class_names
 
 
 def check_tags(values: Any, n_rows: int, name: str) -> np.ndarray:

@@ -8,6 +8,7 @@ from coolhead.archive import checks
 from coolhead.archive.strings import PackedStrings
 from coolhead.files import check_metadata
 from coolhead.numerics.checks import as_logits
+from coolhead.numerics.class_names import column_names
 
 
 def check_columns(
@@ -23,13 +24,16 @@ def check_columns(
     metadata: Any = None,
 ) -> dict[str, Any]:
     """Everything but finiteness, which takes a pass over the large arrays."""
+    class_names = column_names(logits) if class_names is None else class_names
     logits, features, n_rows = _check_values(logits, features)
     if class_names is not None:
         class_names = checks.check_names(class_names, "class_names")
     codes, names = checks.encode_domains(domains, domain_names, n_rows)
     n_classes = count_classes(logits, class_names)
     if labels is not None:
-        labels = checks.check_labels(labels, n_rows, n_classes)
+        labels, class_names = checks.check_labels(
+            labels, n_rows, n_classes, class_names
+        )
     return {
         "logits": logits,
         "features": features,

@@ -21,6 +21,7 @@ def load_archive(
     labelled: bool = False,
     domains: Sequence[str] | None = None,
     check: bool = True,
+    class_names: Sequence[str] | None = None,
 ) -> DomainArchive:
     """Read a file of any kind; what can be mapped into memory is not read into it.
 
@@ -38,8 +39,10 @@ def load_archive(
     domains : names of the domains wanted; all by default.
     check : read logits and features once, in small blocks, to refuse NaN and infinity.
         Without it a mapped file opens at once, whatever its size.
+    class_names : of the scores' columns, for labels that are names in a file which does
+        not say it itself; by default the sorted labels, as in scikit-learn.
     """
-    file = open_predictions(path)
+    file = open_predictions(path, class_names)
     name = _score_column(file, input)
     with naming(file.path):
         columns = file.load()

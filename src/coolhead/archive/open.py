@@ -1,32 +1,56 @@
 """Which kind a prediction file is: told by its first bytes, not by its name."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
+from coolhead.archive.named_labels import with_numbered_labels
 from coolhead.archive.prediction_file import PredictionFile, check_class_names, naming
 from coolhead.files import check_input
 
 KINDS = ".npz, .npy, a folder of .npy, .safetensors, .parquet, .arrow or .csv"
 
 
-def open_predictions(path: str | os.PathLike) -> PredictionFile:
+def open_predictions(
+    path: str | os.PathLike,
+    class_names: Sequence[str] | None = None,
+    *,
+    keep: Sequence[str] = (),
+) -> PredictionFile:
     """Open a file of predictions without reading its values.
 
     Parameters
     ----------
     path : .npz, .npy, a folder of .npy files, an archive of `DomainArchive.save`,
         Parquet, Arrow or CSV.
+    class_names : of the scores' columns, for labels that are names in a file which does
+        not say it itself.
+    keep : further columns of a table that its blocks shall hold as they are.
     """
     path = check_input(path, KINDS)
     with naming(path):
-        file = _open(path)
+        file = _open(path, keep)
         if file.n_rows == 0:
             raise ValueError(f"{path} has no rows; wanted at least one")
+        file = with_numbered_labels(file, class_names)
         check_class_names(file)
     return file
 
 
-def _open(path: Path) -> PredictionFile:
+def _open(path: Path, keep: Sequence[str]) -> PredictionFile:
+    file = _open_arrays(path)
+    if file is None:
+        return _open_table(path, keep)
+    if keep:
+        raise ValueError(
+            f"{path} is no table, so it has no column {keep[0]!r} to keep; wanted a "
+            "Parquet, Arrow or CSV file"
+        )
+    return file
+
+
+def _open_arrays(path: Path) -> PredictionFile | None:
+    """A file of arrays; None for what may be a table."""
     from coolhead.archive.formats import npy, npz, safetensors
 
     if path.is_dir():
@@ -46,16 +70,18 @@ def _open(path: Path) -> PredictionFile:
             f"{path} looks like a pickle, which may run code when it is read and is "
             f"never loaded; wanted {KINDS}"
         )
-    return _open_table(path, start)
+    return None
 
 
-def _open_table(path: Path, start: bytes) -> PredictionFile:
+def _open_table(path: Path, keep: Sequence[str]) -> PredictionFile:
     from coolhead.archive.formats.tables import open_table
 
+    with open(path, "rb") as stream:
+        start = stream.read(9)
     if start[:4] == b"PAR1":
-        return open_table(path, "parquet")
+        return open_table(path, "parquet", keep)
     if start[:6] == b"ARROW1":
-        return open_table(path, "arrow")
+        return open_table(path, "arrow", keep)
     if path.suffix in (".csv", ".tsv", ".txt") and b"\0" not in start:
-        return open_table(path, "csv")
+        return open_table(path, "csv", keep)
     raise ValueError(f"{path} is of no known kind, or is damaged; wanted {KINDS}")

@@ -1,7 +1,7 @@
 """Some rows of a file of any size, drawn at random while it goes past."""
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,7 +36,8 @@ class _Part(NamedTuple):
     features: np.ndarray | None
 
     def take(self, mask: np.ndarray) -> "_Part":
-        return _Part(*(None if part is None else part[mask] for part in self))
+        parts: list[Any] = [None if part is None else part[mask] for part in self]
+        return _Part(*parts)
 
 
 def sample_blocks(
@@ -60,9 +61,12 @@ def sample_blocks(
         if sum(len(part.rows) for part in kept) > 2 * most + len(keep):
             kept, limit = _smallest(kept, most)
     kept, _ = _smallest(kept, most)
-    columns = list(zip(*kept, strict=True))[1:]
+    rows, logits, features = list(zip(*kept, strict=True))[1:]
     return Sample(
-        *(None if part[0] is None else np.concatenate(part) for part in columns), n_rows
+        np.concatenate(rows),
+        np.concatenate(logits),
+        None if features[0] is None else np.concatenate(features),
+        n_rows,
     )
 
 

@@ -1,7 +1,7 @@
 """Blocks of rows, checked: an error names the row of the file, not of the block."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,6 +27,7 @@ class Block(NamedTuple):
     labels: np.ndarray | None
     domains: np.ndarray | None
     ids: np.ndarray | None
+    kept: dict[str, Any] | None = None
 
     def __len__(self) -> int:
         return len(self.logits)
@@ -111,5 +112,5 @@ def _checked_block(columns: Columns, name: str, scores: str, start: int) -> Bloc
     features = columns.get("features")
     if features is not None:
         check_values(features, "features", start)
-    others = (columns.get(column) for column in ("labels", "domains", "ids"))
+    others = (columns.get(column) for column in ("labels", "domains", "ids", "kept"))
     return Block(start, logits, features, *others)

@@ -28,7 +28,7 @@ class Written(NamedTuple):
     """
 
     probabilities: np.ndarray
-    columns: dict[str, np.ndarray]
+    columns: dict[str, Any]
 
 
 def write_blocks(

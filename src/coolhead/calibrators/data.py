@@ -22,6 +22,7 @@ from coolhead.numerics.checks import (
     check_logits,
     check_weights,
 )
+from coolhead.numerics.class_names import column_names
 from coolhead.numerics.moments import Rows, summarise_rows
 from coolhead.shift.clusters import (
     Clusters,
@@ -96,7 +97,9 @@ class CalibrationData:
 
         Parameters
         ----------
-        logits, labels : (n, k), or (n,) binary scores, and (n,) class indices.
+        logits, labels : (n, k), or (n,) binary scores, and (n,) class indices, or
+            names of classes: the columns of a frame or, of an array, as scikit-learn
+            sorts them.
         features : (n, d)
         sample_domain : (n,) domain of each row.
         source_domain : name or names in `sample_domain` of held-out source rows.
@@ -111,7 +114,7 @@ class CalibrationData:
                 "requires y to be passed, but the target y is None: labels are "
                 f"missing; wanted one class index per row, ({n_rows},)"
             )
-        labels = check_labels(labels, n_classes, n_rows)
+        labels = check_labels(labels, n_classes, n_rows, column_names(logits))
         weights = check_weights(sample_weight, n_rows)
         known = sample_domain is not None
         names = check_domains(sample_domain, n_rows) if known else None

@@ -1,5 +1,6 @@
 """Apply a saved calibrator to a file of predictions of any size."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -18,6 +19,10 @@ def apply(
     out: Annotated[
         Path, typer.Option(help="Table .parquet, .arrow, .csv; or array .npy.")
     ],
+    keep: Annotated[
+        str | None,
+        typer.Option(help="Further columns of a table to write along, as in a,b."),
+    ] = None,
     scores: InputOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -33,7 +38,8 @@ def apply(
     from coolhead.progress import progress_bar
 
     check_output(out, endings=ENDINGS)
-    fitted, metadata, opened, kind = open_both(calibrator, predictions, scores)
+    kept = () if keep is None else [name.strip() for name in keep.split(",")]
+    fitted, metadata, opened, kind = open_both(calibrator, predictions, scores, kept)
     monitor = build_monitor(metadata)
     with (
         plain_warnings(),
@@ -46,6 +52,7 @@ def apply(
             input=kind,
             monitor=monitor,
             progress=advance,
+            class_names=known_classes(metadata),
         )
     summary = {"out": str(out), "n_rows": n_rows, **watched(monitor)}
     if as_json:
@@ -54,14 +61,16 @@ def apply(
     print_pairs({name: value for name, value in summary.items() if value is not None})
 
 
-def open_both(calibrator: Path, predictions: Path, scores: Any) -> tuple:
+def open_both(
+    calibrator: Path, predictions: Path, scores: Any, keep: Sequence[str] = ()
+) -> tuple:
     """Calibrator, its metadata, the opened predictions and what their scores are."""
     from coolhead.archive import open_predictions
     from coolhead.persist import read_header
 
     fitted = load_fitted(calibrator)
     metadata = read_header(calibrator)["metadata"]
-    opened = open_predictions(predictions)
+    opened = open_predictions(predictions, known_classes(metadata), keep=keep)
     check_class_names(metadata, opened)
     return fitted, metadata, opened, wanted_input(scores, metadata, opened)
 
@@ -108,6 +117,12 @@ def wanted_input(scores: Any, metadata: dict[str, Any], opened: Any) -> str:
     usual = str(metadata.get("input", "logits"))
     other = "probabilities" if usual == "logits" else "logits"
     return other if other in opened.widths and usual not in opened.widths else usual
+
+
+def known_classes(metadata: dict[str, Any]) -> tuple[str, ...] | None:
+    """Names of the classes in fit; free metadata may hold anything there."""
+    found = metadata.get("class_names")
+    return tuple(map(str, found)) if isinstance(found, list) else None
 
 
 def check_class_names(metadata: dict[str, Any], opened: Any) -> None:

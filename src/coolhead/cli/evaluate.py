@@ -1,12 +1,14 @@
 """Evaluate a saved calibrator on labelled predictions, domain by domain."""
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from coolhead.cli.apply import CalibratorArgument
-from coolhead.cli.terminal import InputOption, JsonOption
+from coolhead.cli.gate import judge, read_condition, write_junit
+from coolhead.cli.terminal import InputOption, JsonOption, visible
 
 
 def evaluate(
@@ -21,6 +23,13 @@ def evaluate(
     ] = None,
     scores: InputOption = None,
     draws: Annotated[int, typer.Option(min=10, help="Bootstrap resamples.")] = 1000,
+    fail_if: Annotated[
+        list[str] | None,
+        typer.Option(help="Exit with 1 if so in any domain: 'ece > 0.05'."),
+    ] = None,
+    junit: Annotated[
+        Path | None, typer.Option(help="Write what --fail-if found as JUnit XML.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Print calibration error and likelihood of every domain, with intervals."""
@@ -28,11 +37,20 @@ def evaluate(
 
     check_input(calibrator)
     check_input(predictions)
-    if report is not None:
-        check_output(report, inputs=[calibrator, predictions])
+    for path in (report, junit):
+        if path is not None:
+            check_output(path, inputs=[calibrator, predictions])
+    conditions = [read_condition(text) for text in fail_if or ()]
+    if junit is not None and not conditions:
+        raise typer.BadParameter("--junit has nothing to tell without --fail-if")
     from coolhead.apply import check_columns
     from coolhead.archive import load_archive, open_predictions
-    from coolhead.cli.apply import check_class_names, load_fitted, wanted_input
+    from coolhead.cli.apply import (
+        check_class_names,
+        known_classes,
+        load_fitted,
+        wanted_input,
+    )
     from coolhead.cli.fit import split_names
     from coolhead.cli.terminal import plain_warnings, print_json
     from coolhead.evaluate import evaluate_domains
@@ -41,12 +59,13 @@ def evaluate(
     fitted = load_fitted(calibrator)
     metadata = read_header(calibrator)["metadata"]
     metadata["domains"] = known_domains(metadata)
-    opened = open_predictions(predictions)
+    names = known_classes(metadata)
+    opened = open_predictions(predictions, names)
     check_class_names(metadata, opened)
     check_columns(fitted, opened)
     with plain_warnings():
         kind = wanted_input(scores, metadata, opened)
-        rows = load_archive(predictions, input=kind, labelled=True)
+        rows = load_archive(predictions, input=kind, labelled=True, class_names=names)
         lines = evaluate_domains(
             fitted,
             rows,
@@ -56,14 +75,22 @@ def evaluate(
         )
         if report is not None:
             write_report(report, fitted, rows, lines, metadata)
+    verdicts = judge(conditions, lines)
+    failed = [verdict for verdict in verdicts if verdict.failed]
+    if junit is not None:
+        write_junit(verdicts, junit)
     if as_json:
-        print_json(
-            {"domains": lines, "report": None if report is None else str(report)}
-        )
-        return
-    _print_lines(lines)
-    if report is not None:
-        print(f"report: {report}")
+        where = None if report is None else str(report)
+        print_json({"domains": lines, "report": where, "failed": failed})
+    else:
+        _print_lines(lines)
+        if report is not None:
+            print(f"report: {report}")
+    for verdict in failed:
+        told = f"{verdict.domain}: {verdict.condition} ({verdict.value:.4g})"
+        print(f"coolhead: failed in {visible(told)}", file=sys.stderr)
+    if failed:
+        raise typer.Exit(1)
 
 
 def known_domains(metadata: dict[str, Any]) -> dict[str, Any] | None:
@@ -92,7 +119,7 @@ def write_report(
 
 
 def _print_lines(lines: list[Any]) -> None:
-    from coolhead.cli.terminal import in_percent, print_table, visible
+    from coolhead.cli.terminal import in_percent, print_table
 
     columns = ("domain", "rows", "accuracy %", "ECE before %", "ECE after %")
     columns += ("change", "noise", "NLL before", "NLL after", "seen as")

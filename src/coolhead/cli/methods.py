@@ -33,10 +33,10 @@ def build_method(name: str, n_clusters: int, random_state: int) -> Any:
 
 def check_method(name: str) -> str:
     """Refuse an unknown name as a mistake of usage."""
-    from coolhead.plugins import is_plugin
+    from coolhead.plugins import installed_methods, is_plugin
     from coolhead.suggest import suggest
 
-    known = method_names()
+    known = [*method_names(), *installed_methods()]
     if name not in known and not is_plugin(name):
         hint = suggest(name, known)
         raise typer.BadParameter(f"{name!r} is no method{hint}", param_hint="--method")

@@ -122,7 +122,9 @@ def with_archives(
     A protocol whose classifiers learn from an archive of their own needs both: rows
     of the first alone would be trained on and calibrated with alike.
     """
-    from coolhead.experiment.protocol import ArchiveData
+    from coolhead.experiment.protocol_data import (
+        ArchiveData,
+    )
     from coolhead.experiment.protocol_files import check_protocol
 
     if data is None and train_data is None:

@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from coolhead.archive import DomainArchive, load_archive
-from coolhead.experiment.protocol import (
+from coolhead.experiment.protocol import Classifier, Division
+from coolhead.experiment.protocol_data import (
     ArchiveData,
     BundledData,
-    Classifier,
     Data,
-    Division,
     FormationsData,
     PythonData,
     TrainedData,

@@ -42,7 +42,7 @@ from coolhead.calibrators.clustered import (
 from coolhead.calibrators.ensemble import TemperatureEnsemble
 from coolhead.calibrators.shift_aware import ShiftAwareTemperature
 from coolhead.calibrators.temperature import TemperatureScaling
-from coolhead.plugins import is_plugin, load_plugin
+from coolhead.plugins import installed_methods, is_plugin, load_plugin
 from coolhead.suggest import suggest
 
 Role = Literal["source", "calibration", "target"]
@@ -111,12 +111,15 @@ def known_method(name: str) -> Method | None:
 
 
 def find_method(name: str) -> Method:
-    """A method of the table, or ``python:MODULE:CLASS``, a calibrator of the user.
+    """A method of the table, or a calibrator of the user.
+
+    That is ``python:MODULE:CLASS``, or the name under which an installed package offers
+    it as an entry point ``coolhead.methods``.
 
     A class says in `takes` what it wants to see; with "source" among it, it is fitted
     on the source's Small rows, too.
     """
-    if is_plugin(name):
+    if name not in METHODS and is_plugin(name):
         maker = load_plugin(name)
         takes = getattr(maker(), "takes", ())
         rows: tuple[Role, ...] = ("calibration",)
@@ -130,7 +133,7 @@ def find_method(name: str) -> Method:
         return METHODS[name]
     arriving = _find_arrival(name)
     if arriving is None:
-        known = [*METHODS, *ARRIVALS]
+        known = [*METHODS, *ARRIVALS, *installed_methods()]
         raise ValueError(f"unknown method {name!r}{suggest(name, known)}")
     return arriving
 

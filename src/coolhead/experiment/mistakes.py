@@ -30,13 +30,14 @@ def _keys_beside(model: type[BaseModel], parts: list[str]) -> set[str]:
     tables = [model]
     for part in parts[:-1]:
         fields = [table.model_fields.get(part) for table in tables]
-        inner = [t for f in fields if f is not None for t in _models(f.annotation)]
+        inner = [t for f in fields if f is not None for t in models_in(f.annotation)]
         # A part that is no field chooses a member of a union or names a free table.
         tables = inner or tables
     return {key for table in tables for key in table.model_fields}
 
 
-def _models(annotation: Any) -> list[type[BaseModel]]:
+def models_in(annotation: Any) -> list[type[BaseModel]]:
+    """The models that a key's type is made of."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return [annotation]
-    return [found for arg in get_args(annotation) for found in _models(arg)]
+    return [found for arg in get_args(annotation) for found in models_in(arg)]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from coolhead.experiment.protocol import (
+from coolhead.experiment.protocol_data import (
     ArchiveData,
     BundledData,
     Data,

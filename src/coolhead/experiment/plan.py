@@ -13,7 +13,11 @@ from coolhead.experiment.classifiers import (
     settings_key,
     trained_path,
 )
-from coolhead.experiment.protocol import ArchiveData, Protocol, TrainedData
+from coolhead.experiment.protocol import Protocol
+from coolhead.experiment.protocol_data import (
+    ArchiveData,
+    TrainedData,
+)
 from coolhead.experiment.results import file_safe
 from coolhead.experiment.splits import Split, make_splits
 from coolhead.experiment.training_record import check_training

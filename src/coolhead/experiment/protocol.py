@@ -1,117 +1,42 @@
 """The protocol of an experiment: a TOML file, checked before a minute is spent.
 
 Every table of the file is a frozen value; an unknown key is refused with the key
-that was probably meant.
+that was probably meant. The text below a key is its documentation: docs/protocol.md and
+`coolhead new-protocol` are made from it.
 """
 
 import re
 from dataclasses import fields
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    field_validator,
-    model_validator,
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from coolhead.experiment.protocol_data import (
+    Data,
+    Positive,
+    Section,
+    TrainedData,
 )
-
-from coolhead.datasets.bundled import CHECKSUMS
 from coolhead.heads.settings import KINDS, head_settings
 from coolhead.plugins import load_plugin
 from coolhead.suggest import suggest
-
-Positive = Annotated[int, Field(gt=0)]
-
-
-class Section(BaseModel):
-    """One table of the file: frozen, and strict about its keys."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class BundledData(Section):
-    """A data set that ships with the package (features only)."""
-
-    kind: Literal["bundled"]
-    dataset: str
-
-    @field_validator("dataset")
-    @classmethod
-    def _known(cls, name: str) -> str:
-        if name not in CHECKSUMS:
-            raise ValueError(f"unknown data set {name!r}{suggest(name, CHECKSUMS)}")
-        return name
-
-
-class PythonData(Section):
-    """A function of the user, ``python:MODULE:FUNCTION``, that gives a DomainArchive.
-
-    It has features, labels and domains; classifiers are trained on it.
-    """
-
-    kind: Literal["python"]
-    load: str
-
-
-class ArchiveData(Section):
-    """One archive of features of all domains; classifiers are trained on it.
-
-    `train_path` names a second archive when the classifier learns from other rows
-    than those of `path` (DomainNet: its train lists). `images` is the folder that the
-    ids of the rows start from; the report then shows pictures.
-    """
-
-    kind: Literal["archive"]
-    path: Path
-    train_path: Path | None = None
-    images: Path | None = None
-
-
-class TrainedData(Section):
-    """Archives with logits, one per source set, made by a classifier of the user.
-
-    `pattern` holds ``{source}``, replaced by the source domains joined with ``+``,
-    and optionally ``{seed}``. `images` as for an archive.
-    """
-
-    kind: Literal["trained"]
-    pattern: str
-    images: Path | None = None
-
-    @field_validator("pattern")
-    @classmethod
-    def _names_the_source(cls, pattern: str) -> str:
-        if "{source}" not in pattern:
-            raise ValueError(f"{pattern!r} must contain {{source}}")
-        return pattern
-
-
-class FormationsData(Section):
-    """Simulated formations on ten maps, a stand-in for data never published."""
-
-    kind: Literal["formations"]
-    n_images: Positive = 600
-    backbone: str = "efficientnet-lite0"
-    random_state: int = 0
-
-
-Data = Annotated[
-    BundledData | ArchiveData | TrainedData | FormationsData | PythonData,
-    Field(discriminator="kind"),
-]
 
 
 class Roles(Section):
     """How many domains train, calibrate and test, and out of which."""
 
     domains: tuple[str, ...]
+    """Names of the domains, in an order that means something if there is one."""
     source: Positive
+    """How many domains a classifier is trained on."""
     calibration: int = Field(ge=0)
+    """How many domains the methods calibrate on."""
     target: Positive
+    """How many domains are tested on, together."""
     calibrate_on: Literal["rest", "source"] = "rest"
+    """Calibrate on domains of their own, or on held-out rows of the source."""
     arrangement: Literal["all", "cyclic"] = "all"
+    """Every choice of roles, or one per domain, each in turn."""
 
     @model_validator(mode="after")
     def _enough_domains(self) -> "Roles":
@@ -133,20 +58,23 @@ class Division(Section):
     """Large and Small rows of each domain: one division shared by all splits."""
 
     small: float = Field(default=0.2, gt=0, lt=1)
+    """Share of Small rows: those are calibrated on, Large rows train and test."""
     stratify: bool = False
+    """Keep the proportions of the classes."""
 
 
 class Classifier(BaseModel):
     """A head trained on features, with the settings of `coolhead.heads`.
 
-    `features` says what the calibrators see: the head's input, or the activations
-    of its last hidden layer.
+    Every setting of its kind is a key, too.
     """
 
-    model_config = ConfigDict(extra="allow", frozen=True)
+    model_config = ConfigDict(extra="allow", frozen=True, use_attribute_docstrings=True)
 
     kind: str
+    """logistic, mlp, erm or mldg."""
     features: Literal["input", "penultimate"] = "input"
+    """What calibrators see: the head's input, or its last hidden layer."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -167,17 +95,18 @@ class Classifier(BaseModel):
 
 
 class Methods(Section):
-    """The methods that compete, by the names of `coolhead.experiment.methods`.
-
-    `label_draws` : how often target labels are drawn for a method that sees some;
-    its scores are averages over them.
-    """
+    """The methods that compete, by the names of `coolhead.experiment.methods`."""
 
     names: tuple[str, ...]
+    """Names of the table, ``python:MODULE:CLASS``, or those of installed packages."""
     clusters: Positive = 8
+    """Clusters, for the methods that use them."""
     sensitivity: tuple[Positive, ...] = ()
+    """Numbers of clusters for a table of their own."""
     discriminator_rows: Positive = 20_000
+    """Rows at most that density ratios are learned from."""
     label_draws: Positive = 3
+    """Draws of target labels that a method which sees some is averaged over."""
 
     @field_validator("names")
     @classmethod
@@ -192,18 +121,21 @@ class Methods(Section):
 
 
 class Evaluation(Section):
-    """How a split is scored: resamples, bins and paired bootstrap.
-
-    `metrics` are further functions of the user, ``python:MODULE:FUNCTION``, of
-    (correct, confidence), (n,) each; every one becomes a column of its own table.
-    """
+    """How a split is scored: resamples, bins and paired bootstrap."""
 
     size: Positive = 1500
+    """Rows of one resample of the target, as in the paper."""
     draws: Positive = 1000
+    """Number of those resamples."""
     bins: Positive = 15
+    """Bins of the ECE."""
     other_bins: Positive = 10
+    """Bins of a second ECE that stands beside it."""
     bootstrap: Positive = 1000
+    """Resamples of the paired bootstrap."""
     metrics: tuple[str, ...] = ()
+    """Functions of the user, ``python:MODULE:FUNCTION``, of (correct, confidence), (n,)
+    each; every one becomes a column of a table."""
 
     @field_validator("metrics")
     @classmethod
@@ -221,24 +153,33 @@ FILE_NAME = r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$"
 
 
 class Protocol(Section):
-    """Everything that decides the numbers of an experiment.
-
-    `order` says along what the list of domains runs, as in "from drawn to
-    photographed"; the report then looks for a shape over them.
-    """
+    """Everything that decides the numbers of an experiment."""
 
     name: str = Field(pattern=FILE_NAME)
+    """Of the run: its folder, and the files in it."""
     title: str
+    """Of the report."""
     data: Data
+    """Where the rows come from."""
     roles: Roles
+    """Which domains train, calibrate and test."""
     methods: Methods
+    """What competes."""
     classifiers: dict[str, Classifier] = Field(default_factory=dict)
+    """Heads by a name of yours, ``[classifiers.NAME]``; none for trained data."""
     division: Division = Division()
+    """Which rows calibrate, and which train and test."""
     evaluation: Evaluation = Evaluation()
+    """How it is scored."""
     seeds: tuple[int, ...] = (0,)
+    """The whole experiment once for each."""
     vary: tuple[Varied, ...] = ("classifier", "division", "clusters")
+    """What a seed changes."""
     paper: Literal["office_home", "domainnet"] | None = None
+    """Whose published numbers stand beside ours."""
     order: str | None = None
+    """Along what the domains are listed, as in "from drawn to photographed"; the report
+    then looks for a shape over them."""
 
     @field_validator("classifiers")
     @classmethod

@@ -11,6 +11,7 @@ from coolhead.metrics.intervals import check_count
 from coolhead.metrics.vectors import correctness_and_confidence
 from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.checks import check_choice, check_labels
+from coolhead.numerics.class_names import column_names
 from coolhead.numerics.probabilities import check_probabilities
 
 
@@ -79,10 +80,10 @@ def classwise_calibration_error(
     probabilities : (n, k)
     n_bins : number of equal-width bins for each class
     """
-    n_bins = check_count(n_bins, "n_bins")
+    n_bins, names = check_count(n_bins, "n_bins"), column_names(probabilities)
     probabilities = check_probabilities(probabilities)
     n_rows, n_classes = probabilities.shape
-    labels = check_labels(labels, n_classes, n_rows)
+    labels = check_labels(labels, n_classes, n_rows, names)
     offset = np.arange(n_classes) * n_bins
     sums = np.zeros(n_classes * n_bins)
     for rows in row_blocks(n_rows, n_classes):

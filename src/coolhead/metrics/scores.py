@@ -1,5 +1,6 @@
 """Proper scores of probabilities, and the gain that calibration brings."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import ArrayLike
 from coolhead.metrics.vectors import correctness_and_confidence
 from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.checks import check_labels, check_logits
+from coolhead.numerics.class_names import column_names
 from coolhead.numerics.probabilities import check_probabilities
 from coolhead.numerics.softmax import brier_rows, log_loss_rows
 
@@ -30,9 +32,9 @@ def negative_log_likelihood(
     temperature : number or (n,), divides the logits
     """
     if _logits_given(probabilities, logits):
-        logits, labels = _checked(labels, check_logits(logits))
+        logits, labels = _checked(labels, logits, check_logits)
         return float(log_loss_rows(logits, labels, temperature).mean())
-    probabilities, labels = _checked(labels, check_probabilities(probabilities))
+    probabilities, labels = _checked(labels, probabilities, check_probabilities)
     own = probabilities[np.arange(len(labels)), labels].astype(np.float64)
     with np.errstate(divide="ignore"):
         return float(-np.log(own).mean())
@@ -50,14 +52,14 @@ def brier_score(
     Arguments as for `negative_log_likelihood`.
     """
     if _logits_given(probabilities, logits):
-        logits, labels = _checked(labels, check_logits(logits))
+        logits, labels = _checked(labels, logits, check_logits)
         return float(brier_rows(logits, labels, temperature).mean())
     return float(brier_scores(labels, probabilities).mean())
 
 
 def brier_scores(labels: ArrayLike, probabilities: ArrayLike) -> np.ndarray:
     """Brier score of every row, (n,)."""
-    probabilities, labels = _checked(labels, check_probabilities(probabilities))
+    probabilities, labels = _checked(labels, probabilities, check_probabilities)
     own = probabilities[np.arange(len(labels)), labels].astype(np.float64)
     squares = np.empty(len(labels))
     for rows in row_blocks(*probabilities.shape):
@@ -114,5 +116,9 @@ def _logits_given(probabilities: Any, logits: Any) -> bool:
     return logits is not None
 
 
-def _checked(labels: Any, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return rows, check_labels(labels, rows.shape[1], len(rows))
+def _checked(
+    labels: Any, scores: Any, check: Callable[[Any], np.ndarray]
+) -> tuple[np.ndarray, np.ndarray]:
+    rows = check(scores)
+    names = column_names(scores)
+    return rows, check_labels(labels, rows.shape[1], len(rows), names)

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.checks import check_labels
+from coolhead.numerics.class_names import column_names
 from coolhead.numerics.probabilities import check_probabilities
 
 # A softmax in float32 may exceed one by its rounding error, never by more.
@@ -20,7 +21,8 @@ def correctness_and_confidence(
 
     Parameters
     ----------
-    labels : (n,) class indices, or (n,) correctness (bool or 0/1)
+    labels : (n,) class indices or names, or (n,) correctness (bool or 0/1). Names are
+        those of the columns of a frame or, of an array, sorted as in scikit-learn.
     probabilities : (n, k) probabilities, or (n,) confidence of the predicted class
         The number of dimensions says which of the two pairs is meant.
 
@@ -30,7 +32,8 @@ def correctness_and_confidence(
     confidence : (n,) float64 in [0, 1]
     """
     if np.ndim(probabilities) != 1:
-        return _top_label(labels, check_probabilities(probabilities))
+        names = column_names(probabilities)
+        return _top_label(labels, check_probabilities(probabilities), names)
     confidence = check_confidence(probabilities)
     return check_correctness(labels, len(confidence)), confidence
 
@@ -102,8 +105,11 @@ def _only_zeros_and_ones(array: np.ndarray) -> bool:
     return bool(((array == 0) | (array == 1)).all())
 
 
-def _top_label(labels: Any, probabilities: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    labels = check_labels(labels, probabilities.shape[1], len(probabilities))
+def _top_label(
+    labels: Any, probabilities: np.ndarray, class_names: tuple[str, ...] | None
+) -> tuple[np.ndarray, np.ndarray]:
+    n_rows, n_classes = probabilities.shape
+    labels = check_labels(labels, n_classes, n_rows, class_names)
     correct = np.empty(len(labels), bool)
     confidence = np.empty(len(labels))
     for rows in row_blocks(*probabilities.shape):

@@ -3,6 +3,7 @@
 None of the families is imported here; a model that exists brought its own.
 """
 
+from coolhead.models.dense import dense_rows
 from coolhead.models.reading import leaves_of, logits_from
 
-__all__ = ["leaves_of", "logits_from"]
+__all__ = ["dense_rows", "leaves_of", "logits_from"]

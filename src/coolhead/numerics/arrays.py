@@ -41,3 +41,20 @@ def readable(values: Any, name: str) -> Any:
     tensor = values.detach().cpu()
     # NumPy knows no bfloat16; single precision holds every one of its numbers.
     return tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor
+
+
+def is_missing(value: Any) -> bool:
+    """None, NaN, and the missing values of pandas, which equal not even themselves."""
+    return value is None or (
+        not isinstance(value, str) and str(value) in ("nan", "<NA>", "NaT")
+    )
+
+
+def refuse_missing(values: np.ndarray, name: str, wanted: str) -> None:
+    """Names and labels that are objects may be missing, which sorting trips over."""
+    missing = [row for row, value in enumerate(values) if is_missing(value)]
+    if missing:
+        raise ValueError(
+            f"{name} has no name in row {missing[0]} (found {values[missing[0]]}, "
+            f"{len(missing)} such rows); wanted {wanted} in every row"
+        )

@@ -1,12 +1,14 @@
 """What may enter: every error names the argument, what was found, what is wanted."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coolhead.numerics.arrays import readable, real_array
+from coolhead.numerics.arrays import readable, real_array, refuse_missing
 from coolhead.numerics.blocks import row_blocks
+from coolhead.numerics.class_names import are_names, number_names
 from coolhead.numerics.probabilities import refuse_probabilities
 
 
@@ -28,6 +30,12 @@ def as_logits(
     array = real_array(logits, name)
     if array.ndim == 1:
         array = np.column_stack([np.zeros_like(array), array])
+    if array.ndim > 2:
+        raise ValueError(
+            f"{name} has {array.ndim} dimensions (shape {array.shape}); wanted (n, k) "
+            "logits, one row per pixel or token: coolhead.models.dense_rows makes them "
+            "and puts results back into their places."
+        )
     if array.ndim != 2:
         raise ValueError(
             f"{name} has {array.ndim} dimensions (shape {array.shape}); wanted (n, k) "
@@ -131,8 +139,17 @@ def _listed(rows: np.ndarray) -> str:
     return ", ".join(str(int(row)) for row in rows[:5]) + more
 
 
-def check_labels(labels: ArrayLike, n_classes: int, n_rows: int) -> np.ndarray:
-    """Class indices in 0..k-1, one per row of the logits."""
+def check_labels(
+    labels: ArrayLike,
+    n_classes: int,
+    n_rows: int,
+    class_names: Sequence[str] | None = None,
+) -> np.ndarray:
+    """Class indices in 0..k-1, one per row of the logits.
+
+    Labels may be names: of `class_names` or, without, in sorted order, as in
+    scikit-learn.
+    """
     array = np.asarray(readable(labels, "labels"))
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -145,7 +162,9 @@ def check_labels(labels: ArrayLike, n_classes: int, n_rows: int) -> np.ndarray:
         raise ValueError(
             f"labels has {len(array)} entries; wanted one label per row, {n_rows}"
         )
-    if array.dtype.kind == "b":
+    if are_names(array):
+        return number_names(array, n_classes, class_names)[0]
+    if array.dtype.kind == "b" or (array.dtype.kind == "O" and _are_integers(array)):
         array = array.astype(np.intp)
     if array.dtype.kind not in "iu":
         raise ValueError(
@@ -238,21 +257,25 @@ def check_domains(
             f"{name} has shape {array.shape}; wanted one {kind} per row, ({n_rows},)"
         )
     if array.dtype.kind == "O":
-        missing = [row for row, found in enumerate(array) if is_missing(found)]
-        if missing:
-            raise ValueError(
-                f"{name} has no name in row {missing[0]} (found {array[missing[0]]}); "
-                "wanted a string or an integer in every row"
-            )
-        integers = all(isinstance(found, (int, np.integer)) for found in array)
+        refuse_missing(array, name, "a string or an integer")
+        integers = _are_integers(array)
+        if not integers:
+            _refuse_mixed(array, name)
         array = np.array(array.tolist()) if integers else array.astype(str)
     if array.dtype.kind == "f":
         check_finite(array, name)
     return array
 
 
-def is_missing(value: Any) -> bool:
-    """None, NaN, and the missing values of pandas, which equal not even themselves."""
-    return value is None or (
-        not isinstance(value, str) and str(value) in ("nan", "<NA>", "NaT")
-    )
+def _are_integers(array: np.ndarray) -> bool:
+    return all(isinstance(found, int | np.integer) for found in array)
+
+
+def _refuse_mixed(array: np.ndarray, name: str) -> None:
+    """The integer 1 and the name "1" would become one domain."""
+    numbers = [row for row, v in enumerate(array) if isinstance(v, int | np.integer)]
+    if numbers:
+        raise ValueError(
+            f"{name} mixes names and numbers ({array[numbers[0]]!r} in row "
+            f"{numbers[0]}); wanted strings in every row, or integers in every row"
+        )

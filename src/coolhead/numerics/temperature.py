@@ -19,6 +19,7 @@ from coolhead.numerics.checks import (
     check_labels,
     check_weights,
 )
+from coolhead.numerics.class_names import column_names
 from coolhead.numerics.groups import (
     Evaluate,
     Groups,
@@ -101,7 +102,8 @@ def fit_temperature(
     Parameters
     ----------
     logits : (n, k), or (n,) scores of a binary classifier, taken as [0, s].
-    labels : (n,) integers in 0..k-1.
+    labels : (n,) integers in 0..k-1, or names of classes: the columns of a frame or,
+        of an array, as scikit-learn sorts them.
     groups : (n,) optional. Each distinct value gets its own temperature; all are
         solved together.
     sample_weight : (n,) optional, >= 0.
@@ -115,10 +117,11 @@ def fit_temperature(
     (3.640957, 'converged')
     """
     array = as_logits(logits)
-    labels = check_labels(labels, array.shape[1], len(array))
-    weights = check_weights(sample_weight, len(array))
-    rows = summarise_rows(array, labels, scores=np.ndim(logits) == 1)
-    names, codes = _group_codes(groups, len(array))
+    n_rows, n_classes = array.shape
+    classes = check_labels(labels, n_classes, n_rows, column_names(logits))
+    weights = check_weights(sample_weight, n_rows)
+    rows = summarise_rows(array, classes, scores=np.ndim(logits) == 1)
+    names, codes = _group_codes(groups, n_rows)
     solution = solve_temperatures(rows, codes, weights)
     return as_fit(solution, names)
 

@@ -89,4 +89,5 @@ def arrivals_at(
 
 
 def _take(rows: LabelledRows, index: np.ndarray) -> LabelledRows:
-    return LabelledRows(*(None if part is None else part[index] for part in rows))
+    parts: list[Any] = [None if part is None else part[index] for part in rows]
+    return LabelledRows(*parts)

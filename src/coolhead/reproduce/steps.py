@@ -9,7 +9,8 @@ from typing import Any
 
 from coolhead.datasets.images import ImageTable
 from coolhead.experiment.classifiers import settings_key
-from coolhead.experiment.protocol import ArchiveData, Protocol
+from coolhead.experiment.protocol import Protocol
+from coolhead.experiment.protocol_data import ArchiveData
 from coolhead.experiment.protocol_files import check_protocol
 from coolhead.experiment.splits import make_splits
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from coolhead.lazy import lazy_names
 
 if TYPE_CHECKING:
+    from coolhead.torch.calibrated.collecting import calibrate, collect_predictions
     from coolhead.torch.calibrated.module import CalibratedModule
     from coolhead.torch.calibrated.onnx import export_onnx
     from coolhead.torch.calibrated.softmax import CalibratedSoftmax
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __getattr__, __dir__, __all__ = lazy_names(  # pyright: ignore
     "coolhead.torch",
     {
+        "calibrated.collecting": ["calibrate", "collect_predictions"],
         "calibrated.module": ["CalibratedModule"],
         "calibrated.onnx": ["export_onnx"],
         "calibrated.softmax": ["CalibratedSoftmax"],

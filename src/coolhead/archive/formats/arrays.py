@@ -35,7 +35,7 @@ KINDS = {
     "logits": ("fiu", (1, 2)),
     "probabilities": ("fiu", (1, 2)),
     "features": ("fiu", (2,)),
-    "labels": ("iub", (1,)),
+    "labels": ("iubUS", (1,)),
     "domains": ("iuUS", (1,)),
     "groups": ("iuUS", (1,)),
     "ids": ("iuUS", (1,)),
@@ -146,6 +146,7 @@ def open_arrays(
         metadata=metadata or {},
         mapped=all(source.mapped for source in known.values()),
         bytes_per_row=max(1, sum(s.bytes_per_row for s in known.values())),
+        label_names=_label_names(known.get("labels")),
     )
 
 
@@ -159,6 +160,16 @@ def _checked(path: Path, name: str, source: ArraySource) -> ArraySource:
         )
     refuse_long_text(source.dtype, name)
     return source
+
+
+def _label_names(labels: ArraySource | None) -> Callable[[], set[str]] | None:
+    """How the distinct labels are found where they are names."""
+    if labels is None or labels.dtype.kind not in "US":
+        return None
+    step = max(1, TEXT_BYTES_PER_PIECE // max(1, labels.dtype.itemsize))
+    return lambda: {
+        str(name) for part in labels.blocks(step) for name in np.unique(native(part))
+    }
 
 
 def _name_list(names: Any, argument: str) -> tuple[str, ...] | None:

@@ -6,7 +6,7 @@ and any table an `id`.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from polars.exceptions import PanicException, PolarsError
 
 from coolhead.archive.formats.parquet_pages import check_pages
 from coolhead.archive.prediction_file import Columns, PredictionFile, refuse_damaged
+from coolhead.suggest import suggest
 
 # The parser of Arrow files panics on some forged ones.
 UNREADABLE = (PolarsError, PanicException)
@@ -25,8 +26,11 @@ SINGLES = {"label": "labels", "domain": "domains", "id": "ids"}
 PREFIXES = {"logits": "logit_", "probabilities": "prob_", "features": "feature_"}
 
 
-def open_table(path: Path, kind: str) -> PredictionFile:
-    """A table, whose number of rows a CSV file tells only at its end."""
+def open_table(path: Path, kind: str, keep: Sequence[str] = ()) -> PredictionFile:
+    """A table, whose number of rows a CSV file tells only at its end.
+
+    keep : names of further columns that blocks hold as they are, under "kept".
+    """
     try:
         frame, schema = _scan(path, kind)
         n_rows = None if kind == "csv" else frame.select(pl.len()).collect().item()
@@ -43,14 +47,24 @@ def open_table(path: Path, kind: str) -> PredictionFile:
             f"{path} has no columns logit_*, prob_* or feature_*; columns found: "
             f"{listed}{', ...' if len(schema) > 8 else ''}"
         )
+    label_names = None
+    if class_names is None and _is_text(schema.get("label")):
+        label_names = partial(_distinct, frame, path)
     used = [*(m for ms in groups.values() for m in ms), *singles.values()]
+    for name in keep:
+        if name not in schema:
+            raise ValueError(f"{path} has no column {name!r}{suggest(name, schema)}")
+    kept = [name for name in keep if name not in used]
+    used += kept
     frame = frame.select(used)
     widths = {name: _width(schema, ms) for name, ms in groups.items()}
     widths |= dict.fromkeys(singles, 1)
     batches = partial(frame.collect_batches, maintain_order=True, lazy=True)
     if kind == "csv":
         batches = partial(_csv_batches, path, schema, used)
-    arrays = partial(_arrays, groups=groups, singles=singles, names=class_names)
+    arrays = partial(
+        _arrays, groups=groups, singles=singles, names=class_names, kept=kept
+    )
 
     def blocks(step: int) -> Iterator[Columns]:
         try:
@@ -74,6 +88,8 @@ def open_table(path: Path, kind: str) -> PredictionFile:
         load,
         class_names=class_names,
         bytes_per_row=8 * sum(widths.values()),
+        label_names=label_names,
+        named_labels=_is_text(schema.get("label")),
     )
 
 
@@ -179,13 +195,14 @@ def _arrays(
     groups: dict[str, list[str]],
     singles: dict[str, str],
     names: tuple[str, ...] | None,
+    kept: Sequence[str],
 ) -> Columns:
-    columns = {name: _matrix(frame, name, ms) for name, ms in groups.items()}
+    columns: Columns = {name: _matrix(frame, name, ms) for name, ms in groups.items()}
     if "labels" in singles:
         columns["labels"] = _labels(frame[singles["labels"]], names)
     for column in singles.keys() - {"labels"}:
         columns[column] = _names(frame[singles[column]])
-    return columns
+    return columns | {"kept": frame.select(kept).to_dict()} if kept else columns
 
 
 def _names(series: pl.Series) -> np.ndarray:
@@ -225,8 +242,27 @@ def _from_arrays(series: pl.Series, name: str) -> np.ndarray:
     return array
 
 
+def _is_text(kind: Any) -> bool:
+    return kind in (pl.String, pl.Categorical, pl.Enum)
+
+
+def _distinct(frame: pl.LazyFrame, path: Path) -> set[str]:
+    """The different labels of a whole table, "" for empty cells."""
+    labels = pl.col("label").cast(pl.String).fill_null("")
+    try:
+        return set(frame.select(labels.unique()).collect().to_series())
+    except UNREADABLE as error:
+        refuse_damaged(path, error)
+
+
 def _labels(series: pl.Series, names: tuple[str, ...] | None) -> np.ndarray:
     """Class indices; -1 for empty cells, which are unlabelled rows."""
+    if _is_text(series.dtype):
+        series = series.cast(pl.String)
+    if series.dtype == pl.Boolean:
+        series = series.cast(pl.Int64)
+    if series.dtype == pl.String and names is None:
+        return series.fill_null("").to_numpy().astype(np.str_)
     if series.dtype == pl.String and names is not None:
         index = {name: number for number, name in enumerate(names)}
         unknown = [text for text in series.drop_nulls().unique() if text not in index]

@@ -36,6 +36,7 @@ from coolhead.calibrators.classifier.unseen import (
     split_by_source,
 )
 from coolhead.calibrators.data import CalibrationData, fit_with, fresh
+from coolhead.numerics.arrays import refuse_missing
 from coolhead.numerics.checks import check_domains, check_weights
 
 
@@ -126,6 +127,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             raise ValueError("requires y to be passed, but the target y is None")
         X, y = indexable(X, y)
         y = column_or_1d(y, warn=True)
+        if y.dtype.kind == "O":
+            refuse_missing(y, "y", "a label")
         assert_all_finite(y, input_name="y")
         check_classification_targets(y)
         encoder = LabelEncoder().fit(y)

@@ -1,6 +1,7 @@
 """Features out of a table as people have it: gaps, categories, text, dates."""
 
 import datetime
+from math import isfinite
 from numbers import Real
 from typing import Any, NamedTuple, Self
 
@@ -10,7 +11,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from coolhead.numerics.checks import is_missing
+from coolhead.numerics.arrays import is_missing
 
 DAY = 86_400.0
 
@@ -106,7 +107,7 @@ def is_plain(X: Any) -> bool:
 def _is_finite(values: Any) -> bool:
     array = np.asarray(values)
     if array.dtype.kind == "O":
-        return all(isinstance(v, Real) and np.isfinite(v) for v in array.flat)
+        return all(isinstance(v, Real) and isfinite(v) for v in array.flat)
     return array.dtype.kind in "fiub" and bool(np.isfinite(array).all())
 
 

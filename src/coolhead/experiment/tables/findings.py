@@ -95,7 +95,7 @@ def _noise(scores: RunScores, present: list[str]) -> Iterator[Finding]:
         f"largest σ {sd.max():.2f} %",
         bool(sd.max() < MINOR),
     )
-    between = np.mean([np.var(split_means(scores, name)) for name in present])
+    between = np.mean([float(split_means(scores, name).var()) for name in present])
     yield Finding(
         "the variance between splits dominates that of the draws",
         f"{between:.2f} against {np.mean(sd**2):.2f}, mean of the paper's methods",

@@ -84,7 +84,8 @@ def _compare_network(net: CalibratedModule, inputs: list[Tensor], run: Run) -> i
     ask_calibrator: Ask = ask_numpy(net.softmax.calibrator, net.softmax.outputs)
 
     def ask(logits: np.ndarray, features: np.ndarray | None) -> Answers:
-        return {**ask_calibrator(logits, features), "logits": logits}
+        seen = {} if features is None else {"features": features}
+        return {**ask_calibrator(logits, features), "logits": logits, **seen}
 
     answers = run([_numpy(tensor) for tensor in inputs])
     # Two runtimes round a network's layers more than they round a temperature.

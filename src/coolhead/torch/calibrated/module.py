@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 from torch import Tensor, nn
 
+from coolhead.models.dense import find_class_axis
 from coolhead.torch.calibrated.reading import Capture, pool
 from coolhead.torch.calibrated.softmax import CalibratedSoftmax, ModuleDetails
 
@@ -17,8 +18,8 @@ class CalibratedModule(nn.Module):
 
     Parameters
     ----------
-    model : network that returns logits (n, k): a tensor, an object or dictionary with
-        `logits`, or a pair (logits, features).
+    model : network that returns logits (n, k), (n, k, h, w) or (n, t, k): a tensor, an
+        object or dictionary with `logits`, or a pair (logits, features).
     calibrator : fitted on logits (and features) of that network.
     feature_layer : name of the layer whose output is the features (n, d), or whose
         map (n, c, h, w) is averaged to them; by default the input of the classifier,
@@ -44,12 +45,26 @@ class CalibratedModule(nn.Module):
         self.eval()
 
     def forward(self, *inputs: Any, **named: Any) -> Tensor:
-        """Calibrated probabilities (n, k); takes what the network takes."""
-        return self.softmax(*self._observe(*inputs, **named))
+        """Calibrated probabilities (n, k); takes what the network takes.
+
+        Logits (n, k, h, w) per pixel or (n, t, k) per token keep their shape.
+        """
+        return self.details(*inputs, **named).probabilities
 
     def details(self, *inputs: Any, **named: Any) -> ModuleDetails:
         """Probabilities with the logits, temperature and coverage of each row."""
-        return self.softmax.details(*self._observe(*inputs, **named))
+        logits, features = self._observe(*inputs, **named)
+        if logits.ndim <= 2:
+            found = self.softmax.details(logits, features)
+            return found._replace(features=features)
+        axis = find_class_axis(tuple(logits.shape))
+        places = logits.movedim(axis, -1)
+        found = self.softmax.details(places.flatten(0, -2))
+        probabilities = found.probabilities.reshape(places.shape).movedim(-1, axis)
+        temperature = found.temperature
+        if temperature is not None:
+            temperature = temperature.reshape(places.shape[:-1])
+        return ModuleDetails(probabilities, logits, temperature, None)
 
     def _observe(self, *inputs: Any, **named: Any) -> tuple[Tensor, Tensor | None]:
         """Logits and features of one call of the network."""
@@ -57,6 +72,12 @@ class CalibratedModule(nn.Module):
         if self.softmax.n_features is None:
             return logits, None
         seen = None if self.capture is None else self.capture.take()
+        if logits.ndim > 2:
+            raise ValueError(
+                f"logits has shape {tuple(logits.shape)}, and this calibrator uses "
+                "features, which pixels and tokens have none of; wanted one that does "
+                "without, such as TemperatureScaling()"
+            )
         features = seen if features is None else features
         return logits, pool(features, self.feature_layer or "the network")
 

@@ -5,7 +5,6 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +35,9 @@ def export_onnx(
     path : file to write; it appears whole and checked, or not at all.
     example : input of `net`, a tensor or a tuple of tensors, with the batch in front.
         Not needed for a calibrator alone.
-    outputs : names out of "probabilities", "logits" (of a network), "temperature" and
-        "covered", as far as the calibrator has them.
+    outputs : names out of "probabilities", "temperature" and "covered", as far as the
+        calibrator has them, and of a network "logits" and "features", which a
+        `DriftMonitor` watches.
     exporter : "trace" (fast), "dynamo" (torch.export, for networks that tracing gets
         wrong), or "auto": trace, and dynamo if the traced graph fails its check.
 
@@ -91,8 +91,10 @@ class _Outputs(nn.Module):
     def __init__(self, net: Any, outputs: tuple[str, ...]):
         super().__init__()
         whole = isinstance(net, CalibratedModule)
-        # The logits of a calibrator alone are its input.
-        allowed = {*getattr(net, "softmax", net).outputs, *["logits"] * whole}
+        softmax = getattr(net, "softmax", net)
+        # Logits and features of a calibrator alone are its inputs.
+        used = whole and softmax.n_features is not None
+        allowed = {*softmax.outputs, *["logits"] * whole, *["features"] * used}
         if not outputs or not allowed.issuperset(outputs):
             raise ValueError(
                 f"outputs is {outputs!r}; wanted names out of {sorted(allowed)}"
@@ -112,9 +114,7 @@ def _exporters(exporter: str) -> tuple[Callable, ...]:
     return known[exporter]
 
 
-def trace(
-    graph: Any, inputs: tuple[Tensor, ...], names: list[str], path: Path | BytesIO
-) -> None:
+def trace(graph: Any, inputs: tuple[Tensor, ...], names: list[str], path: Any) -> None:
     """Write a module whose `outputs` are their names, by running it once."""
     torch.onnx.export(
         graph,

@@ -27,13 +27,14 @@ class ModuleDetails(NamedTuple):
     probabilities : (n, k) calibrated; logits : (n, k) of the network; temperature :
     (n,), None for methods that change the scores otherwise; covered : (n,) bool, False
     where the calibration data had nothing like this row, None where the calibrator has
-    no clusters to tell.
+    no clusters to tell; features : (n, d) of the network, None where they are not used.
     """
 
     probabilities: Tensor
     logits: Tensor
     temperature: Tensor | None
     covered: Tensor | None
+    features: Tensor | None = None
 
 
 class CalibratedSoftmax(nn.Module):

@@ -5,7 +5,7 @@ from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from io import BytesIO, StringIO
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from warnings import warn
 
 import numpy as np
@@ -22,22 +22,6 @@ ENGINES = ("auto", "onnx", "torch")
 TOLERANCE = 1e-4
 
 Answers = dict[str, np.ndarray]
-
-
-class Engine(Protocol):
-    """Work on each image, done in threads, and on each batch, done after it."""
-
-    name: str
-    packages: tuple[str, ...]
-    batch_size: int
-
-    def read(self, row: int, path: Path, transform: ImageTransform) -> np.ndarray | str:
-        """Return what a thread makes of a file, or in words why it can not."""
-        ...
-
-    def finish(self, values: np.ndarray) -> Answers:
-        """Return the features and perhaps logits of a batch of such values."""
-        ...
 
 
 @dataclass
@@ -94,6 +78,9 @@ class OnnxEngine:
         """Cut the rows into features and logits."""
         parts = np.split(values, [self.n_features], axis=1)
         return dict(zip(self.outputs, parts, strict=False))
+
+
+Engine = TorchEngine | OnnxEngine
 
 
 @contextmanager

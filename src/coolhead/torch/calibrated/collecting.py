@@ -1,0 +1,162 @@
+"""From a network and its data loaders to a calibrated network, in one call."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+
+from coolhead.archive import DomainArchive
+from coolhead.calibrators.auto import AutoCalibrator
+from coolhead.calibrators.data import fresh
+from coolhead.calibrators.temperature import TemperatureScaling
+from coolhead.models.dense import IGNORED, dense_rows
+from coolhead.models.outputs import scores_in
+from coolhead.models.torch import call, frozen
+from coolhead.numerics.arrays import readable
+from coolhead.progress import progress_bars
+from coolhead.torch.calibrated.module import CalibratedModule
+from coolhead.torch.calibrated.reading import Capture, pool
+
+Loaders = Iterable[Any] | Mapping[str, Iterable[Any]]
+
+
+def calibrate(
+    model: torch.nn.Module,
+    loaders: Loaders,
+    calibrator: Any = None,
+    *,
+    source: Any = None,
+    feature_layer: str | None = None,
+    ignore_index: int = IGNORED,
+    rows_per_batch: int | None = None,
+    progress: bool = True,
+) -> CalibratedModule:
+    """Run a network over labelled batches, fit a calibrator, put it behind the network.
+
+    Parameters
+    ----------
+    model, loaders, feature_layer, ignore_index, rows_per_batch, progress : as for
+        `collect_predictions`. The rows must not be those the network was trained on.
+    calibrator : not fitted; `AutoCalibrator()` by default, or without features (for
+        pixels and tokens) `TemperatureScaling()`.
+    source : names of the loaders whose domains the network was trained on.
+    """
+    rows = collect_predictions(
+        model,
+        loaders,
+        feature_layer=feature_layer,
+        ignore_index=ignore_index,
+        rows_per_batch=rows_per_batch,
+        progress=progress,
+    )
+    usual = TemperatureScaling() if rows.features is None else AutoCalibrator()
+    fitted = fresh(usual if calibrator is None else calibrator)
+    fitted.fit(
+        rows.logits,
+        rows.labels,
+        features=rows.features,
+        sample_domain=rows.domains if len(rows.domain_names) > 1 else None,
+        source_domain=source,
+    )
+    return CalibratedModule(model, fitted, feature_layer)
+
+
+def collect_predictions(
+    model: torch.nn.Module,
+    loaders: Loaders,
+    *,
+    feature_layer: str | None = None,
+    ignore_index: int = IGNORED,
+    rows_per_batch: int | None = None,
+    progress: bool = True,
+) -> DomainArchive:
+    """Logits, features and labels of every row that the loaders give.
+
+    Parameters
+    ----------
+    model : network as for `CalibratedModule`; run in evaluation mode on its device.
+    loaders : a `DataLoader`, or one for each domain, by its name. Batches are pairs
+        (inputs, labels), or dictionaries with `labels` that the network takes.
+    feature_layer : as for `CalibratedModule`. Rows of pixels and tokens have none.
+    ignore_index : label of pixels or tokens to leave out.
+    rows_per_batch : of pixels or tokens, so many of a batch at random; all by default.
+    progress : show a bar, where standard error is a terminal.
+    """
+    named = loaders if isinstance(loaders, Mapping) else {"all": loaders}
+    rng = np.random.default_rng(0)
+    parts: list[tuple] = []
+    domains: list[np.ndarray] = []
+    capture, hook = Capture.of(model, feature_layer)
+    with frozen(model), _removed(hook), progress_bars(shown=progress) as tell:
+        for domain, loader in named.items():
+            for number, (batch, labels) in enumerate(_pairs(loader, domain), 1):
+                output = call(model, batch)
+                seen = None if capture is None else capture.take()
+                part = _rows(output, seen, labels, ignore_index, rows_per_batch, rng)
+                parts.append(part)
+                domains.append(np.repeat(str(domain), len(part[1])))
+                tell(str(domain), number, _length(loader))
+    if not parts:
+        raise ValueError("loaders gave no batch; wanted labelled rows")
+    logits, labels, features = zip(*parts, strict=True)
+    return DomainArchive(
+        np.concatenate(logits),
+        None if features[0] is None else np.concatenate(features),
+        np.concatenate(labels),
+        np.concatenate(domains),
+    )
+
+
+@contextmanager
+def _removed(hook: Any) -> Iterator[None]:
+    """Leave no hook in the network of somebody else."""
+    try:
+        yield
+    finally:
+        if hook is not None:
+            hook.remove()
+
+
+def _length(loader: Any) -> int | None:
+    return len(loader) if hasattr(loader, "__len__") else None
+
+
+def _pairs(loader: Iterable[Any], domain: str) -> Iterator[tuple[Any, Any]]:
+    """Batches as the network takes them, and their labels."""
+    for batch in loader:
+        if isinstance(batch, Mapping) and "labels" in batch:
+            yield batch, batch["labels"]
+        elif isinstance(batch, list | tuple) and len(batch) > 1:
+            yield batch[0], batch[1]
+        else:
+            raise ValueError(
+                f"a batch of {domain!r} is a {type(batch).__name__} without labels; "
+                "wanted (inputs, labels), or a dictionary with labels"
+            )
+
+
+def _rows(
+    output: Any,
+    seen: Any,
+    labels: Any,
+    ignore_index: int,
+    most: int | None,
+    rng: np.random.Generator,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """Logits, labels and features of one batch."""
+    logits = np.asarray(readable(scores_in(output), "logits"))
+    if logits.ndim <= 2:
+        if isinstance(output, tuple) and len(output) == 2:
+            seen = output[1]
+        features = None if seen is None else pool(seen, "the network")
+        kept = None if features is None else np.asarray(readable(features, "features"))
+        return logits, np.asarray(readable(labels, "labels")), kept
+    places = dense_rows(logits, labels, ignore_index=ignore_index)
+    rows, codes = places.logits, places.labels
+    assert codes is not None
+    if most is not None and len(rows) > most:
+        chosen = rng.choice(len(rows), most, replace=False)
+        rows, codes = rows[chosen], codes[chosen]
+    return rows, codes, None
