@@ -36,7 +36,8 @@ class _Part(NamedTuple):
     features: np.ndarray | None
 
     def take(self, mask: np.ndarray) -> "_Part":
-        return _Part(*(None if part is None else part[mask] for part in self))
+        features = None if self.features is None else self.features[mask]
+        return _Part(self.drawn[mask], self.rows[mask], self.logits[mask], features)
 
 
 def sample_blocks(
@@ -60,9 +61,12 @@ def sample_blocks(
         if sum(len(part.rows) for part in kept) > 2 * most + len(keep):
             kept, limit = _smallest(kept, most)
     kept, _ = _smallest(kept, most)
-    columns = list(zip(*kept, strict=True))[1:]
+    features = [part.features for part in kept if part.features is not None]
     return Sample(
-        *(None if part[0] is None else np.concatenate(part) for part in columns), n_rows
+        np.concatenate([part.rows for part in kept]),
+        np.concatenate([part.logits for part in kept]),
+        np.concatenate(features) if features else None,
+        n_rows,
     )
 
 

@@ -20,6 +20,7 @@ from coolhead.new_domain.accuracy import (
     left_out_witness,
     together,
 )
+from coolhead.new_domain.batch import see
 from coolhead.new_domain.checks import KINDS, check_calibrator, check_use
 from coolhead.new_domain.evidence import GROUP_SPREAD, Evidence
 from coolhead.new_domain.labelling import (
@@ -52,7 +53,6 @@ from coolhead.numerics.checks import (
     check_features,
     check_logit_values,
 )
-from coolhead.numerics.softmax import confidence as confidence_of
 from coolhead.shift.coverage import Coverage, coverage
 
 
@@ -105,10 +105,8 @@ class NewDomain:
             checked = check_features(features, len(self._logits))
         check_logit_values(self._logits, "logits")
         self._features, self._random_state = checked, random_state
-        given = checked if calibrator.uses_features else None
-        self._temperature = calibrator._temperature(self._logits, given)
-        sure, self._predicted = confidence_of(self._logits, self._temperature)
-        self._confidence = sure.astype(np.float64)
+        self._seen = see(calibrator, self._logits, checked)
+        _, self._temperature, self._confidence, self._predicted, _ = self._seen
         self._known = getattr(calibrator, "evidence_", None)
         self._known = self._known if evidence is None else evidence
         self._strata = find_strata(self._confidence)
@@ -123,7 +121,7 @@ class NewDomain:
 
     @property
     def n_labels(self) -> int:
-        """Number of labelled rows."""
+        """Number of rows whose label is known."""
         return len(self._rows)
 
     @property
@@ -147,9 +145,7 @@ class NewDomain:
         prior = known if "left_out" in self._use else None
         found = [left_out_witness(float(self._confidence.mean()), prior)]
         if "batch" in self._use and known is not None:
-            suggested = known.comparison.suggest(
-                self._confidence, self._predicted, self._features
-            )
+            suggested = known.comparison.suggest(self._seen)
             found += [
                 batch_witness(name, share, known) for name, share in suggested.items()
             ]
@@ -285,9 +281,7 @@ class NewDomain:
         """
         if not 0.5 <= level < 1:
             raise ValueError(f"level is {level}; wanted a share in [0.5, 1)")
-        features = self._features if self._base.uses_features else None
-        moved = self.calibrator._temperature(self._logits, features)
-        sure = confidence_of(self._logits, moved)[0]
+        sure = see(self.calibrator, self._logits, self._features).confidence
         lowest = float(expit(self._belief.quantile(1 - level)))
         return find_threshold(sure, self.accuracy.estimate, lowest, accuracy, level)
 

@@ -109,7 +109,8 @@ def label_log_density(
     c = expit(logit(confidence)[:, None] + shift)
     miss = right[:, None] - c
     excess = weights @ miss
-    # Where confidence is wrong about single rows its own variance is too small.
+    # Where confidence is wrong about single rows its own variance is too small, but
+    # what few rows show of it is noisy: half and half.
     expected = np.square(weights) @ np.maximum(c * (1 - c), SMALLEST_VARIANCE)
     seen = np.square(weights) @ np.square(miss - excess)
-    return -np.square(excess) / (2 * np.maximum(expected, seen))
+    return -np.square(excess) / (expected + seen)

@@ -89,4 +89,7 @@ def arrivals_at(
 
 
 def _take(rows: LabelledRows, index: np.ndarray) -> LabelledRows:
-    return LabelledRows(*(None if part is None else part[index] for part in rows))
+    features = None if rows.features is None else rows.features[index]
+    return LabelledRows(
+        rows.logits[index], rows.labels[index], features, rows.sample_domain[index]
+    )
