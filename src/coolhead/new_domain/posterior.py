@@ -51,11 +51,14 @@ class Witness(NamedTuple):
 
 
 def believe(
-    log_density: Callable[[np.ndarray], np.ndarray], low: float, high: float
+    log_density: Callable[[np.ndarray], np.ndarray],
+    low: float,
+    high: float,
+    points: int = POINTS,
 ) -> Belief:
     """The normalised density between two limits; looks closer where it is narrow."""
     while True:
-        grid = np.linspace(low, high, POINTS)
+        grid = np.linspace(low, high, points)
         logs = log_density(grid)
         weights = np.exp(logs - logs.max())
         belief = Belief(grid, weights / weights.sum())
