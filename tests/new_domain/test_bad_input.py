@@ -105,6 +105,21 @@ def test_rows_nobody_asked_for_are_taken_and_noted(there, world):
     assert "not asked" not in str(there.with_labels(rows, world[3][rows]))
 
 
+def test_refusals_name_rows_as_they_are_numbered(world):
+    cal, logits, features, _ = world
+    few = slice(0, 300, 10)
+    numbers = np.arange(0, 300, 10)
+    there = NewDomain(cal, logits[few], features[few], row_numbers=numbers)
+    known = there.with_labels([20], [1])
+    assert known.labelled_rows.tolist() == [20]
+    with pytest.raises(ValueError, match="row 20 is 1 and 2"):
+        known.with_labels([20], [2])
+    with pytest.raises(ValueError, match="labels holds 9 for row 30"):
+        known.with_labels([30], [9])
+    with pytest.raises(ValueError, match=r"rows holds 5, .* wanted rows of the sample"):
+        known.with_labels([5], [0])
+
+
 @pytest.mark.parametrize("numbers", [[3, 2, 1], [0, 1], [0.0, 1.0, 2.0], [-1, 0, 1]])
 def test_row_numbers_that_are_none(world, numbers):
     cal, logits, features, _ = world

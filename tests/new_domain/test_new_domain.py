@@ -15,7 +15,7 @@ def test_the_answer_is_a_sentence_with_an_interval(there):
     assert f"expected accuracy {100 * found.estimate:.0f} %" in str(there)
     assert "lie outside what was calibrated" in str(there)
     assert "<table>" in there._repr_html_()
-    assert set(there.evidence) == {"left_out", "surer", "agreement"}
+    assert set(there.evidence) == {"left_out", "surer", "agreement", "transport"}
 
 
 def test_a_far_away_batch_says_so_first(there):

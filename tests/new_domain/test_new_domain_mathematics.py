@@ -1,5 +1,7 @@
 """Functions of arrays against closed forms and simulations with a known truth."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from scipy.stats import t
@@ -13,7 +15,12 @@ from coolhead.new_domain.accuracy import (
     believe_accuracy,
     together,
 )
-from coolhead.new_domain.batch import equal_domains_threshold, train_second
+from coolhead.new_domain.batch import (
+    class_shares,
+    dealt_probability,
+    equal_domains_threshold,
+    train_second,
+)
 from coolhead.new_domain.labelling import (
     asking_order,
     choose_rows,
@@ -117,6 +124,19 @@ def test_the_second_classifier_solves_either_system_alike():
     )  # 51 columns, so the other branch
     np.testing.assert_allclose(wide.weights[:49], tall.weights, atol=1e-10)
     assert (tall.predict(features) == labels).mean() > 0.9
+
+
+def test_classes_are_dealt_as_cheaply_as_possible():
+    """Against all permutations of four rows, two of each class."""
+    rng = np.random.default_rng(0)
+    logits = rng.normal(size=(4, 2))
+    chances = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    found = dealt_probability(logits, np.ones(4), np.array([0.5, 0.5]))
+    ways = set(permutations((0, 0, 1, 1)))
+    best = max(chances[np.arange(4), list(way)].mean() for way in ways)
+    assert found == pytest.approx(best)
+    shares = class_shares(np.array([0, 0, 0, 1]), np.array([0, 0, 0, 1]), 3)
+    np.testing.assert_allclose(shares, [0.5, 0.5, 0.0], err_msg="domains count alike")
 
 
 def test_strata_hold_alike_and_weights_stand_for_the_batch():

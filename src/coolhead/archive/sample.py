@@ -1,7 +1,7 @@
 """Some rows of a file of any size, drawn at random while it goes past."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,8 +36,8 @@ class _Part(NamedTuple):
     features: np.ndarray | None
 
     def take(self, mask: np.ndarray) -> "_Part":
-        parts: list[Any] = [None if part is None else part[mask] for part in self]
-        return _Part(*parts)
+        features = None if self.features is None else self.features[mask]
+        return _Part(self.drawn[mask], self.rows[mask], self.logits[mask], features)
 
 
 def sample_blocks(
@@ -61,11 +61,11 @@ def sample_blocks(
         if sum(len(part.rows) for part in kept) > 2 * most + len(keep):
             kept, limit = _smallest(kept, most)
     kept, _ = _smallest(kept, most)
-    rows, logits, features = list(zip(*kept, strict=True))[1:]
+    features = [part.features for part in kept if part.features is not None]
     return Sample(
-        np.concatenate(rows),
-        np.concatenate(logits),
-        None if features[0] is None else np.concatenate(features),
+        np.concatenate([part.rows for part in kept]),
+        np.concatenate([part.logits for part in kept]),
+        np.concatenate(features) if features else None,
         n_rows,
     )
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from coolhead.metrics.intervals import Interval
+from coolhead.new_domain.batch import SeenRows
 from coolhead.new_domain.evidence import Evidence
 from coolhead.new_domain.offsets import shrunk_scale
 from coolhead.new_domain.posterior import (
@@ -21,8 +22,8 @@ from coolhead.new_domain.posterior import (
 # Chosen on families of data that are not reported: docs/new-domain.md.
 PRIOR_SCALE, PRIOR_WORTH = 0.3, 4.0
 # A little wider for intervals: missing the truth is worse than a point of ECE.
-INTERVAL_SCALE = 0.4
-BATCH_SCALE = {"surer": 0.6, "agreement": 0.8}
+INTERVAL_SCALE = 0.35
+BATCH_SCALE = {"surer": 0.6, "agreement": 0.6, "transport": 0.6}
 BATCH_WORTH = 4.0
 LARGEST_SHIFT = 8.0
 REPRESENTATIVES = 2_000
@@ -61,6 +62,21 @@ def batch_witness(name: str, accuracy: float, evidence: Evidence) -> Witness:
         errors, noise = evidence.errors_of(name), evidence.noise
     scale = shrunk_scale(errors, noise, BATCH_SCALE[name], BATCH_WORTH)
     return Witness(name, float(logit(accuracy)), scale)
+
+
+def find_witnesses(
+    rows: SeenRows, evidence: Evidence | None, use: Sequence[str]
+) -> list[Witness]:
+    """Who speaks of a domain before labels do, of the kinds of evidence in use."""
+    # Without left-out domains a default in their place: beliefs start somewhere.
+    prior = evidence if "left_out" in use else None
+    found = [left_out_witness(float(rows.confidence.mean()), prior)]
+    if "batch" in use and evidence is not None:
+        suggested = evidence.comparison.suggest(rows)
+        found += [
+            batch_witness(name, share, evidence) for name, share in suggested.items()
+        ]
+    return found
 
 
 def together(witnesses: Sequence[Witness], evidence: Evidence | None) -> Witness:

@@ -9,17 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coolhead.calibrators.offset import OffsetTemperature
-from coolhead.metrics.intervals import Interval, check_count
+from coolhead.metrics.intervals import Interval
 from coolhead.new_domain.accuracy import (
     GroupAccuracy,
     Labelled,
     accuracy_interval,
-    batch_witness,
     believe_accuracy,
+    find_witnesses,
     group_accuracy,
-    left_out_witness,
     together,
 )
+from coolhead.new_domain.batch import see
 from coolhead.new_domain.checks import KINDS, check_calibrator, check_use
 from coolhead.new_domain.evidence import GROUP_SPREAD, Evidence
 from coolhead.new_domain.labelling import (
@@ -29,9 +29,10 @@ from coolhead.new_domain.labelling import (
     label_weights,
 )
 from coolhead.new_domain.labels import (
-    as_rows,
+    check_free,
     check_new_labels,
     check_row_numbers,
+    check_rows,
     labels_for_width,
     merge_labels,
 )
@@ -52,7 +53,6 @@ from coolhead.numerics.checks import (
     check_features,
     check_logit_values,
 )
-from coolhead.numerics.softmax import confidence as confidence_of
 from coolhead.shift.coverage import Coverage, coverage
 
 
@@ -105,12 +105,9 @@ class NewDomain:
             checked = check_features(features, len(self._logits))
         check_logit_values(self._logits, "logits")
         self._features, self._random_state = checked, random_state
-        given = checked if calibrator.uses_features else None
-        self._temperature = calibrator._temperature(self._logits, given)
-        sure, self._predicted = confidence_of(self._logits, self._temperature)
-        self._confidence = sure.astype(np.float64)
-        self._known = getattr(calibrator, "evidence_", None)
-        self._known = self._known if evidence is None else evidence
+        self._seen = see(calibrator, self._logits, checked)
+        _, self._temperature, self._confidence, self._predicted, _ = self._seen
+        self._known = evidence or getattr(calibrator, "evidence_", None)
         self._strata = find_strata(self._confidence)
         self._numbers = check_row_numbers(row_numbers, len(self._logits))
         self.drawn_from = drawn_from
@@ -123,7 +120,7 @@ class NewDomain:
 
     @property
     def n_labels(self) -> int:
-        """Number of labelled rows."""
+        """Number of rows whose label is known."""
         return len(self._rows)
 
     @property
@@ -142,17 +139,7 @@ class NewDomain:
     @cached_property
     def evidence(self) -> dict[str, Witness]:
         """What is known before labels: where each puts the logit of the accuracy."""
-        known = self._known
-        # Without left-out domains a default in their place: beliefs start somewhere.
-        prior = known if "left_out" in self._use else None
-        found = [left_out_witness(float(self._confidence.mean()), prior)]
-        if "batch" in self._use and known is not None:
-            suggested = known.comparison.suggest(
-                self._confidence, self._predicted, self._features
-            )
-            found += [
-                batch_witness(name, share, known) for name, share in suggested.items()
-            ]
+        found = find_witnesses(self._seen, self._known, self._use)
         return {witness.name: witness for witness in found}
 
     @cached_property
@@ -182,8 +169,7 @@ class NewDomain:
     @cached_property
     def calibrator(self) -> OffsetTemperature:
         """The calibrator moved to this domain, ready to predict, save and export."""
-        witnesses = list(self.evidence.values())
-        labelled = None
+        witnesses, labelled = list(self.evidence.values()), None
         line = np.log(self._temperature)
         if "labels" in self._use and self.n_labels:
             rows = self._rows
@@ -196,9 +182,8 @@ class NewDomain:
 
     @cached_property
     def _curve(self) -> np.ndarray:
-        return confidence_curve(
-            self._logits, np.log(self._temperature), self._confidence
-        )
+        lines = np.log(self._temperature)
+        return confidence_curve(self._logits, lines, self._confidence)
 
     def by_class(self) -> dict[int, GroupAccuracy]:
         """Expected accuracy of the rows predicted as each class (its precision)."""
@@ -232,25 +217,16 @@ class NewDomain:
         The same call gives the same rows, and a smaller n the first of them.
         """
         if (n is None) == (width is None):
-            raise ValueError(
-                f"n is {n} and width is {width}; wanted one of the two: a number of "
-                "rows, or the width of the interval of accuracy"
-            )
+            raise ValueError(f"n is {n} and width is {width}; wanted one of the two")
         labelled = np.zeros(self.n_rows, bool)
         labelled[self._rows] = True
         if width is not None:
             n = labels_for_width(width, self._belief, self.accuracy, self._confidence)
-        free = self.n_rows - self.n_labels
-        if check_count(n, "n") > free:  # pyright: ignore[reportArgumentType]
-            raise ValueError(
-                f"n is {n} but only {free} of {self.n_rows} rows have no label yet; "
-                f"wanted at most {free}"
-            )
+        n = check_free(n, labelled)
         place = asking_order(self._strata, self._random_state)
         moved = self._belief.mean - float(logit(self._confidence.mean()))
         sure = expit(logit(self._confidence) + moved)
-        found = choose_rows(sure, self._strata, place, labelled, int(n))  # pyright: ignore[reportArgumentType]
-        return self._numbers[found]
+        return self._numbers[choose_rows(sure, self._strata, place, labelled, n)]
 
     def with_labels(self, rows: Any, labels: ArrayLike) -> Self:
         """The same domain, knowing the labels of these rows, too.
@@ -258,10 +234,11 @@ class NewDomain:
         rows, labels : (m,) row numbers of the batch, best those of `rows_to_label`,
             and the true class of each. Labels of several calls add up.
         """
-        rows = as_rows(rows, self._numbers)
+        rows = check_rows(rows, self._numbers)
         labels = check_new_labels(labels, self._logits.shape[1], rows)
-        new = self._copy()
-        new._rows, new._labels = merge_labels(self._rows, self._labels, rows, labels)
+        new, known = self._copy(), (self.labelled_rows, self._labels)
+        numbers, new._labels = merge_labels(*known, rows, labels)
+        new._rows = np.searchsorted(self._numbers, numbers)
         return new
 
     def without(self, *kinds: str) -> Self:
@@ -285,9 +262,7 @@ class NewDomain:
         """
         if not 0.5 <= level < 1:
             raise ValueError(f"level is {level}; wanted a share in [0.5, 1)")
-        features = self._features if self._base.uses_features else None
-        moved = self.calibrator._temperature(self._logits, features)
-        sure = confidence_of(self._logits, moved)[0]
+        sure = see(self.calibrator, self._logits, self._features).confidence
         lowest = float(expit(self._belief.quantile(1 - level)))
         return find_threshold(sure, self.accuracy.estimate, lowest, accuracy, level)
 

@@ -14,13 +14,14 @@ from coolhead.calibrators.domains import leave_one_out
 from coolhead.calibrators.select.calibrator import fit_candidate
 from coolhead.new_domain.batch import (
     Comparison,
+    class_shares,
     equal_domains_threshold,
+    see,
     train_second,
 )
 from coolhead.new_domain.offsets import best_offset, shrunk_scale, spread_between
 from coolhead.new_domain.posterior import logit
 from coolhead.new_domain.scores import conformal_scores
-from coolhead.numerics.softmax import confidence
 from coolhead.shift.clusters import Clusters, find_regions
 
 # Spread of groups within a domain around the domain's own residual, on the logit
@@ -175,25 +176,20 @@ class _Seen(NamedTuple):
     comparison: Comparison
 
 
-def _temperature(calibrator: Any, data: CalibrationData) -> np.ndarray:
-    features = data.features if calibrator.uses_features else None
-    return calibrator.temperature(data.logits, features)
-
-
 def _labelled(calibrator: Any, data: CalibrationData) -> _Seen:
     """Labelled rows through the eyes of a calibrator, to compare a batch with."""
-    temperature = _temperature(calibrator, data)
-    sure, predicted = confidence(data.logits, temperature)
-    right = predicted == data.labels
-    threshold = equal_domains_threshold(sure, right, data.domains.codes)
+    rows = see(calibrator, data.logits, data.features)
+    right = rows.predicted == data.labels
+    threshold = equal_domains_threshold(rows.confidence, right, data.domains.codes)
+    # The head learned from the source; a second opinion comes from elsewhere.
+    source, n_classes = data.domains.source_rows, data.logits.shape[1]
+    kept = np.ones(len(data), bool) if source.all() else ~source
+    labels = data.labels[kept]
     second = None
     if data.features is not None:
-        # The head learned from the source; the second opinion comes from elsewhere.
-        source = data.domains.source_rows
-        kept = np.ones(len(data), bool) if source.all() else ~source
-        n_classes = data.logits.shape[1]
-        second = train_second(data.features[kept], data.labels[kept], n_classes)
-    return _Seen(temperature, Comparison(threshold, second))
+        second = train_second(data.features[kept], labels, n_classes)
+    shares = class_shares(labels, data.domains.codes[kept], n_classes)
+    return _Seen(rows.temperature, Comparison(threshold, second, shares))
 
 
 def _left_out(calibrator: Any, data: CalibrationData) -> Iterator[LeftOut]:
@@ -211,18 +207,16 @@ def _left_out(calibrator: Any, data: CalibrationData) -> Iterator[LeftOut]:
 
 def _look(fitted: Any, data: CalibrationData, name: str, known: Comparison) -> LeftOut:
     logits, labels = data.logits, data.labels
-    temperature = _temperature(fitted, data)
-    sure, predicted = confidence(logits, temperature)
-    sure = sure.astype(np.float64)
-    right = predicted == labels
-    offset = best_offset(logits, labels, np.log(temperature))
+    rows = see(fitted, logits, data.features)
+    sure, right = rows.confidence, rows.predicted == labels
+    offset = best_offset(logits, labels, np.log(rows.temperature))
     n_rows = len(data)
     # Half a row of each kind, so that a domain without mistakes has a finite logit.
     accuracy = (right.sum() + 0.5) / (n_rows + 1)
     residual = float(logit(accuracy) - logit(sure.mean()))
-    groups = group_residuals(sure, right, predicted, residual)
-    suggested = known.suggest(sure, predicted, data.features)
-    scores = conformal_scores(logits, labels, temperature)
+    groups = group_residuals(sure, right, rows.predicted, residual)
+    suggested = known.suggest(rows)
+    scores = conformal_scores(logits, labels, rows.temperature)
     return LeftOut(
         name, n_rows, accuracy, float(sure.mean()), suggested, *offset, *groups, scores
     )

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coolhead.metrics.intervals import Interval
+from coolhead.metrics.intervals import Interval, check_count
 from coolhead.new_domain.accuracy import NORMAL_90
 from coolhead.new_domain.labelling import uncertainty
 from coolhead.new_domain.posterior import Belief, expit, logit
@@ -25,8 +25,8 @@ def check_row_numbers(numbers: Any, n_rows: int) -> np.ndarray:
     return found.astype(np.intp)
 
 
-def as_rows(rows: Any, numbers: np.ndarray) -> np.ndarray:
-    """Places in the batch of rows given by their numbers, (m,)."""
+def check_rows(rows: Any, numbers: np.ndarray) -> np.ndarray:
+    """Numbers of rows, (m,), all of them among those of the batch."""
     found = np.asarray(rows)
     if found.ndim != 1 or found.dtype.kind not in "iu":
         raise ValueError(
@@ -44,7 +44,18 @@ def as_rows(rows: Any, numbers: np.ndarray) -> np.ndarray:
             f"rows holds {wrong[0]}, which was not asked for and is no row of this "
             f"batch; wanted {wanted}"
         )
-    return places
+    return found.astype(np.intp)
+
+
+def check_free(n: Any, labelled: np.ndarray) -> int:
+    """A number of rows that can still be asked for; labelled : (n,) who cannot."""
+    free = int((~labelled).sum())
+    if check_count(n, "n") > free:
+        raise ValueError(
+            f"n is {n} but only {free} of {len(labelled)} rows have no label yet; "
+            f"wanted at most {free}"
+        )
+    return int(n)
 
 
 def check_new_labels(labels: ArrayLike, n_classes: int, rows: np.ndarray) -> np.ndarray:

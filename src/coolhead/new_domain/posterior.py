@@ -51,11 +51,14 @@ class Witness(NamedTuple):
 
 
 def believe(
-    log_density: Callable[[np.ndarray], np.ndarray], low: float, high: float
+    log_density: Callable[[np.ndarray], np.ndarray],
+    low: float,
+    high: float,
+    points: int = POINTS,
 ) -> Belief:
     """The normalised density between two limits; looks closer where it is narrow."""
     while True:
-        grid = np.linspace(low, high, POINTS)
+        grid = np.linspace(low, high, points)
         logs = log_density(grid)
         weights = np.exp(logs - logs.max())
         belief = Belief(grid, weights / weights.sum())
@@ -109,7 +112,8 @@ def label_log_density(
     c = expit(logit(confidence)[:, None] + shift)
     miss = right[:, None] - c
     excess = weights @ miss
-    # Where confidence is wrong about single rows its own variance is too small.
+    # Where confidence is wrong about single rows its own variance is too small, but
+    # what few rows show of it is noisy: half and half.
     expected = np.square(weights) @ np.maximum(c * (1 - c), SMALLEST_VARIANCE)
     seen = np.square(weights) @ np.square(miss - excess)
-    return -np.square(excess) / (2 * np.maximum(expected, seen))
+    return -np.square(excess) / (expected + seen)

@@ -12,6 +12,8 @@ from coolhead.numerics.softmax import score_rows
 
 CURVE_ROWS = 1_000
 CURVE = np.linspace(-LARGEST_OFFSET, LARGEST_OFFSET, 49)
+# Likelihoods of labels are dear, and smooth.
+LIKELIHOOD_POINTS = 61
 SLOPES = np.linspace(0.0, 1.5, 7)
 SLOPE_SCALE = 0.5
 
@@ -86,7 +88,8 @@ def best_move(
     def log_density(offsets: np.ndarray) -> np.ndarray:
         return prior(offsets) + _likelihoods(bent, offsets)
 
-    return Move(believe(log_density, -LARGEST_OFFSET, LARGEST_OFFSET).mean, slope)
+    limits = -LARGEST_OFFSET, LARGEST_OFFSET
+    return Move(believe(log_density, *limits, LIKELIHOOD_POINTS).mean, slope)
 
 
 def _mean_slope(

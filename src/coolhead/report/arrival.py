@@ -89,5 +89,7 @@ def arrivals_at(
 
 
 def _take(rows: LabelledRows, index: np.ndarray) -> LabelledRows:
-    parts: list[Any] = [None if part is None else part[index] for part in rows]
-    return LabelledRows(*parts)
+    features = None if rows.features is None else rows.features[index]
+    return LabelledRows(
+        rows.logits[index], rows.labels[index], features, rows.sample_domain[index]
+    )
