@@ -5,16 +5,23 @@ from typing import Annotated
 
 import typer
 
+from coolhead.cli.images import (
+    BACKBONE,
+    BackboneOption,
+    DeviceOption,
+    EngineOption,
+    PixelsOption,
+    SkipOption,
+    WeightsOption,
+    WorkersOption,
+)
+
 
 def extract(
     folder: Annotated[Path, typer.Argument(help="Images as domain/class/image.")],
     out: Annotated[Path, typer.Option(help="Archive to write (.safetensors).")],
-    backbone: Annotated[
-        str, typer.Option(help="efficientnet-lite0, timm:NAME, torchvision:NAME.")
-    ] = "efficientnet-lite0",
-    weights: Annotated[
-        Path | None, typer.Option(help="Local state dict: .pth or .safetensors.")
-    ] = None,
+    backbone: BackboneOption = BACKBONE,
+    weights: WeightsOption = None,
     layer: Annotated[
         str | None, typer.Option(help="Layer to read; the classifier's input if none.")
     ] = None,
@@ -26,20 +33,12 @@ def extract(
         str | None, typer.Option(help="Only the official list: train or test.")
     ] = None,
     dtype: Annotated[str, typer.Option(help="float16 or float32.")] = "float16",
-    engine: Annotated[
-        str, typer.Option(help="auto, onnx (ONNX Runtime, on a CPU) or torch.")
-    ] = "auto",
-    all_pixels: Annotated[
-        bool, typer.Option("--all-pixels", help="Decode JPEGs at their full size.")
-    ] = False,
+    engine: EngineOption = "auto",
+    all_pixels: PixelsOption = False,
     batch_size: Annotated[int, typer.Option(help="Images per batch of torch.")] = 64,
-    workers: Annotated[
-        int | None, typer.Option(help="Threads that read images; one per core if none.")
-    ] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda, mps.")] = "cpu",
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave unreadable images out.")
-    ] = False,
+    workers: WorkersOption = None,
+    device: DeviceOption = "cpu",
+    skip_bad: SkipOption = False,
 ) -> None:
     """Run images through a network; after a kill the same command goes on."""
     from coolhead.cli.terminal import plain_warnings

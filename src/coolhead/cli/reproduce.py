@@ -5,6 +5,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from coolhead.cli.images import (
+    BACKBONE,
+    BackboneOption,
+    DeviceOption,
+    EngineOption,
+    EpochsOption,
+    FrozenOption,
+    PixelsOption,
+    RateOption,
+    SizeOption,
+    SkipOption,
+    WeightsOption,
+    WorkersOption,
+)
+from coolhead.cli.terminal import FolderOption, JobsOption
+
 if TYPE_CHECKING:
     from coolhead.reproduce import Ledger, Recipe, Step
 
@@ -17,21 +33,13 @@ def reproduce(
     finetune: Annotated[
         bool, typer.Option("--finetune", help="Train the network on every source.")
     ] = False,
-    backbone: Annotated[
-        str, typer.Option(help="efficientnet-lite0, timm:NAME, python:MODULE:FUNCTION.")
-    ] = "efficientnet-lite0",
-    weights: Annotated[
-        Path | None, typer.Option(help="Local state dict to start from.")
-    ] = None,
-    size: Annotated[
-        int | None, typer.Option(help="Side of the images in pixels.")
-    ] = None,
-    frozen: Annotated[
-        float | None, typer.Option(help="Share of the first layers left as they are.")
-    ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Passes over a source.")] = None,
+    backbone: BackboneOption = BACKBONE,
+    weights: WeightsOption = None,
+    size: SizeOption = None,
+    frozen: FrozenOption = None,
+    epochs: EpochsOption = None,
     batch_size: Annotated[int | None, typer.Option(help="Images per step.")] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="First rate.")] = None,
+    learning_rate: RateOption = None,
     seeds: Annotated[
         str | None, typer.Option(help="Seeds in place of the file's: 0,1,2.")
     ] = None,
@@ -39,17 +47,13 @@ def reproduce(
         list[str] | None,
         typer.Option("--set", help="Any other key of the file: evaluation.draws=200."),
     ] = None,
-    folder: Annotated[Path, typer.Option(help="Folder that holds the runs.")] = Path(
-        "runs"
-    ),
-    jobs: Annotated[
-        int | None, typer.Option(help="Worker processes; all cores by default.")
-    ] = None,
-    workers: Annotated[int, typer.Option(help="Threads that read images.")] = 2,
-    device: Annotated[str, typer.Option(help="cpu, cuda, mps.")] = "cpu",
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave unreadable images out.")
-    ] = False,
+    folder: FolderOption = Path("runs"),
+    jobs: JobsOption = None,
+    engine: EngineOption = "auto",
+    all_pixels: PixelsOption = False,
+    workers: WorkersOption = None,
+    device: DeviceOption = "cpu",
+    skip_bad: SkipOption = False,
     plan: Annotated[
         bool, typer.Option("--plan", help="Only say what it will take.")
     ] = False,
@@ -80,7 +84,7 @@ def reproduce(
     from coolhead.reproduce import Ledger, Recipe, plan_steps
 
     chosen = load_protocol(protocol, settings or (), seeds=read_seeds(seeds))
-    table = list_images(images, skip_bad=skip_bad)
+    table = list_images(images, skip_bad=skip_bad, decode=True, progress=True)
     for difference in table.differences:
         print(f"note: {difference}")
     recipe = Recipe(
@@ -89,7 +93,8 @@ def reproduce(
         size,
         training if finetune else None,
         skip_bad,
-        {"workers": workers, "device": device, "progress": True},
+        all_pixels,
+        {"workers": workers, "device": device, "engine": engine, "progress": True},
     )
     steps, sweep = plan_steps(chosen, table, folder, recipe)
     ledger = Ledger(folder / sweep.name / "steps.json")

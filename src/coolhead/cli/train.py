@@ -5,6 +5,21 @@ from typing import Annotated
 
 import typer
 
+from coolhead.cli.images import (
+    BACKBONE,
+    BackboneOption,
+    DeviceOption,
+    EngineOption,
+    EpochsOption,
+    FrozenOption,
+    PixelsOption,
+    RateOption,
+    SizeOption,
+    SkipOption,
+    WeightsOption,
+    WorkersOption,
+)
+
 
 def train(
     data: Annotated[
@@ -20,36 +35,20 @@ def train(
     finetune: Annotated[
         bool, typer.Option("--finetune", help="Train the whole backbone on images.")
     ] = False,
-    backbone: Annotated[
-        str, typer.Option(help="As for extract, or python:MODULE:FUNCTION.")
-    ] = "efficientnet-lite0",
-    weights: Annotated[
-        Path | None, typer.Option(help="Local state dict to start from.")
-    ] = None,
-    size: Annotated[
-        int | None, typer.Option(help="Side of the images in pixels.")
-    ] = None,
-    frozen: Annotated[
-        float | None, typer.Option(help="Share of the first layers left as they are.")
-    ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Passes over the sources.")] = None,
+    backbone: BackboneOption = BACKBONE,
+    weights: WeightsOption = None,
+    size: SizeOption = None,
+    frozen: FrozenOption = None,
+    epochs: EpochsOption = None,
     batch_size: Annotated[int | None, typer.Option(help="Rows per step.")] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="First rate.")] = None,
+    learning_rate: RateOption = None,
     small: Annotated[float, typer.Option(help="Share of every domain held out.")] = 0.2,
     seed: Annotated[int, typer.Option(help="Seed of split and training.")] = 0,
-    engine: Annotated[
-        str, typer.Option(help="auto, onnx or torch: runs the trained network.")
-    ] = "auto",
-    all_pixels: Annotated[
-        bool, typer.Option("--all-pixels", help="Decode JPEGs at their full size.")
-    ] = False,
-    workers: Annotated[
-        int | None, typer.Option(help="Threads that read images; one per core if none.")
-    ] = None,
-    device: Annotated[str, typer.Option(help="cpu, cuda, mps.")] = "cpu",
-    skip_bad: Annotated[
-        bool, typer.Option("--skip-bad", help="Leave unreadable images out.")
-    ] = False,
+    engine: EngineOption = "auto",
+    all_pixels: PixelsOption = False,
+    workers: WorkersOption = None,
+    device: DeviceOption = "cpu",
+    skip_bad: SkipOption = False,
 ) -> None:
     """Train on the Large rows of the sources; write outputs for every row."""
     from coolhead.cli.terminal import plain_warnings

@@ -2,16 +2,17 @@
 
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from coolhead.datasets.images import ImageTable
 from coolhead.reproduce.steps import Recipe, Step
 
-TRIED_IMAGES = 48
+TRIED_IMAGES = 16
 
 
 @dataclass(frozen=True)
@@ -30,10 +31,13 @@ def estimate(steps: Sequence[Step], recipe: Recipe) -> Cost:
     """
     if not steps:
         return Cost(0.0, 0)
-    read, width = _try_extraction(steps[0], recipe)
+    with tempfile.TemporaryDirectory() as folder:
+        read, width = _try_extraction(steps[0].images, recipe, Path(folder))
+        learned, epochs = 0.0, 0
+        if recipe.finetune is not None:
+            epochs = _settings(recipe).epochs
+            learned = _try_training(steps[0].images, recipe, Path(folder))
     seconds, n_bytes = 0.0, 0
-    learned = _try_training(steps[0], recipe) if recipe.finetune is not None else 0.0
-    epochs = _settings(recipe).epochs if recipe.finetune is not None else 0
     for step in steps:
         n_images, n_classes = len(step.images), len(step.images.class_names)
         # A fine-tuned network is also looked at after every epoch, on Small rows.
@@ -43,57 +47,58 @@ def estimate(steps: Sequence[Step], recipe: Recipe) -> Cost:
     return Cost(seconds, n_bytes)
 
 
-def _some(step: Step, count: int):
-    rows = np.linspace(0, len(step.images) - 1, min(count, len(step.images)))
-    return step.images.rows(np.unique(rows.astype(int)))
+def _seconds_per_image(
+    images: ImageTable, count: int, work: Callable[[ImageTable], Any]
+) -> float:
+    """From `count` images to three times as many: what starting costs drops out."""
+    taken = []
+    for number in (count, 3 * count):
+        rows = np.linspace(0, len(images) - 1, min(number, len(images)))
+        some = images.rows(np.unique(rows.astype(int)))
+        begun = time.monotonic()
+        work(some)
+        taken.append((time.monotonic() - begun, len(some)))
+    (few, n_few), (many, n_many) = taken
+    return max(many - few, 0.0) / max(n_many - n_few, 1)
 
 
-def _try_extraction(step: Step, recipe: Recipe) -> tuple[float, int]:
+def _try_extraction(
+    images: ImageTable, recipe: Recipe, folder: Path
+) -> tuple[float, int]:
     """Return the seconds per image, and the number of features."""
     from coolhead.torch.images.backbones import load_backbone
     from coolhead.torch.images.extraction import extract
 
-    images = _some(step, TRIED_IMAGES)
-    network = load_backbone(recipe.backbone, weights=recipe.weights, size=recipe.size)
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "tried.safetensors"
-        options: dict[str, Any] = recipe.options | {"progress": False}
-        begun = time.monotonic()
-        archive = extract(images, network, out, skip_bad=recipe.skip_bad, **options)
-        seconds = time.monotonic() - begun
-        return seconds / len(images), _width(archive.features)
+    network = load_backbone(recipe.backbone, **recipe.network)
+    options: dict[str, Any] = recipe.options | {"progress": False}
+    widths = []
+
+    def work(some: ImageTable) -> None:
+        out = folder / f"{len(some)}.safetensors"
+        archive: Any = extract(some, network, out, skip_bad=recipe.skip_bad, **options)
+        widths.append(archive.features.shape[1])
+
+    return _seconds_per_image(images, TRIED_IMAGES, work), widths[0]
 
 
-def _width(features: Any) -> int:
-    return features.shape[1]
-
-
-def _try_training(step: Step, recipe: Recipe) -> float:
+def _try_training(images: ImageTable, recipe: Recipe, folder: Path) -> float:
     """Return the seconds per image and epoch, of one epoch on a few images."""
     from coolhead.torch.images.backbones import load_backbone
     from coolhead.torch.images.finetuning import finetune
 
-    network = load_backbone(
-        recipe.backbone,
-        weights=recipe.weights,
-        size=recipe.size,
-        n_classes=len(step.images.class_names),
-    )
+    n_classes = len(images.class_names)
+    network = load_backbone(recipe.backbone, n_classes=n_classes, **recipe.network)
     settings = replace(_settings(recipe), epochs=1)
-    images = _some(step, max(TRIED_IMAGES, 2 * settings.batch_size))
-    settings = replace(settings, batch_size=min(settings.batch_size, len(images)))
-    with tempfile.TemporaryDirectory() as folder:
-        options: dict[str, Any] = recipe.options | {"progress": False}
-        begun = time.monotonic()
-        finetune(
-            images,
-            network,
-            list(images.domain_names),
-            Path(folder) / "tried",
-            settings=settings,
-            **options,
-        )
-        return (time.monotonic() - begun) / len(images)
+    options: dict[str, Any] = recipe.options | {"progress": False}
+    options.pop("engine", None)
+
+    def work(some: ImageTable) -> None:
+        own = replace(settings, batch_size=min(settings.batch_size, len(some)))
+        checkpoint = folder / f"{len(some)}.checkpoint"
+        sources = list(some.domain_names)
+        finetune(some, network, sources, checkpoint, settings=own, **options)
+
+    return _seconds_per_image(images, settings.batch_size, work)
 
 
 def _settings(recipe: Recipe):

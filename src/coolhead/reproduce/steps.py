@@ -21,10 +21,10 @@ class Recipe:
 
     Attributes
     ----------
-    backbone, weights, size : of :func:`coolhead.torch.load_backbone`.
+    backbone, weights, size, all_pixels : of :func:`coolhead.torch.load_backbone`.
     finetune : fields of FinetuneSettings; None leaves the network as it is, and the
         sweep trains a head on its features for every source.
-    options : ``workers`` and ``device`` of the extraction.
+    options : ``workers``, ``device``, ``engine`` and ``progress`` of the extraction.
     """
 
     backbone: str = "efficientnet-lite0"
@@ -32,7 +32,14 @@ class Recipe:
     size: int | None = None
     finetune: dict[str, Any] | None = None
     skip_bad: bool = False
+    all_pixels: bool = False
     options: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def network(self) -> dict[str, Any]:
+        """What the backbone is loaded with beside its name."""
+        names = ("weights", "size", "all_pixels")
+        return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True)
@@ -74,7 +81,8 @@ def plan_steps(
     parts = {"": images}
     if lists:
         parts = {"": images.only("test"), "train-": images.only("train")}
-    identify = partial(_identity, recipe, parts)
+    checksums = [part.checksum() for part in parts.values()]
+    identify = partial(_identity, recipe, checksums)
     if recipe.finetune is None:
         return _frozen(protocol, parts, folder, recipe, identify)
     return _finetuned(protocol, parts, folder, recipe, identify)
@@ -138,7 +146,7 @@ def _extract(images: ImageTable, out: Path, recipe: Recipe) -> None:
     from coolhead.torch.images.backbones import load_backbone
     from coolhead.torch.images.extraction import extract
 
-    network = load_backbone(recipe.backbone, weights=recipe.weights, size=recipe.size)
+    network = load_backbone(recipe.backbone, **recipe.network)
     extract(images, network, out, skip_bad=recipe.skip_bad, **recipe.options)
 
 
@@ -153,8 +161,7 @@ def _finetune(
         out,
         train_images=parts.get("train-"),
         backbone=recipe.backbone,
-        weights=recipe.weights,
-        size=recipe.size,
+        **recipe.network,
         settings=recipe.finetune,
         small=settings["division"]["small"],
         stratify=settings["division"]["stratify"],
@@ -165,20 +172,15 @@ def _finetune(
     )
 
 
-def _identity(recipe: Recipe, parts: dict[str, ImageTable], **own: Any) -> str:
+def _identity(recipe: Recipe, images: list[str], **own: Any) -> str:
     """A digest of everything that decides the content of a step's file."""
-    digest = hashlib.sha256()
-    for images in parts.values():
-        for path in images.paths:
-            size = (images.root / path).stat().st_size
-            digest.update(f"{path}\0{size}\0".encode())
     weights = recipe.weights
+    checksum = None if weights is None else _checksum(weights)
     return settings_key(
-        images=digest.hexdigest(),
+        images=images,
         backbone=recipe.backbone,
-        weights=None if weights is None else _checksum(weights),
-        size=recipe.size,
         finetune=recipe.finetune,
+        **recipe.network | {"weights": checksum},
         **own,
     )
 
