@@ -51,6 +51,7 @@ def _seconds_per_image(
     images: ImageTable, count: int, work: Callable[[ImageTable], Any]
 ) -> float:
     """From `count` images to three times as many: what starting costs drops out."""
+    work(images.rows(slice(count)))
     taken = []
     for number in (count, 3 * count):
         rows = np.linspace(0, len(images) - 1, min(number, len(images)))
@@ -59,7 +60,8 @@ def _seconds_per_image(
         work(some)
         taken.append((time.monotonic() - begun, len(some)))
     (few, n_few), (many, n_many) = taken
-    return max(many - few, 0.0) / max(n_many - n_few, 1)
+    # On a busy machine the larger number may be the faster one.
+    return (many - few) / (n_many - n_few) if many > few else many / n_many
 
 
 def _try_extraction(
@@ -74,7 +76,7 @@ def _try_extraction(
     widths = []
 
     def work(some: ImageTable) -> None:
-        out = folder / f"{len(some)}.safetensors"
+        out = folder / f"{len(widths)}.safetensors"
         archive: Any = extract(some, network, out, skip_bad=recipe.skip_bad, **options)
         widths.append(archive.features.shape[1])
 
@@ -94,7 +96,8 @@ def _try_training(images: ImageTable, recipe: Recipe, folder: Path) -> float:
 
     def work(some: ImageTable) -> None:
         own = replace(settings, batch_size=min(settings.batch_size, len(some)))
-        checkpoint = folder / f"{len(some)}.checkpoint"
+        checkpoint = folder / "checkpoint"
+        checkpoint.unlink(missing_ok=True)
         sources = list(some.domain_names)
         finetune(some, network, sources, checkpoint, settings=own, **options)
 
