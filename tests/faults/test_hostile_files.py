@@ -156,22 +156,18 @@ def test_a_file_without_features_for_a_method_that_needs_them(
     refused(run, folder, *words, because=["no features", "AutoCalibrator"])
 
 
-def test_text_among_the_numbers(run, tmp_path, folder, calibrator):
+@pytest.mark.parametrize(
+    ("bad", "because"),
+    [("0.1,two,3,4", ["x.csv", "two"]), ("0.1,,3,4", ["NaN in row 2500"])],
+    ids=["text", "an empty cell"],
+)
+def test_a_bad_cell_far_down_is_named(run, tmp_path, folder, calibrator, bad, because):
     path = tmp_path / "x.csv"
     rows = ["0.1,2,3,4"] * 3000
-    rows[2500] = "0.1,two,3,4"
+    rows[2500] = bad
     path.write_text("logit_0,logit_1,logit_2,logit_3\n" + "\n".join(rows) + "\n")
     words = ("apply", calibrator, path, "--out", folder / "p.parquet")
-    refused(run, folder, *words, because=["x.csv", "two"])
-
-
-def test_empty_cells_are_named_by_row(run, tmp_path, folder, calibrator):
-    path = tmp_path / "x.csv"
-    rows = ["0.1,2,3,4"] * 3000
-    rows[2500] = "0.1,,3,4"
-    path.write_text("logit_0,logit_1,logit_2,logit_3\n" + "\n".join(rows) + "\n")
-    words = ("apply", calibrator, path, "--out", folder / "p.parquet")
-    refused(run, folder, *words, because=["NaN in row 2500"])
+    refused(run, folder, *words, because=because)
 
 
 def test_files_without_rows(run, tmp_path, folder, calibrator):

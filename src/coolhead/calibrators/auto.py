@@ -53,8 +53,7 @@ class AutoCalibrator(TemperatureCalibrator):
         selection = SelectByDomain(
             [TemperatureScaling(), again], combine="stack", prior=(0, 1)
         )
-        selection.n_classes_ = selection.n_features_in_ = self.n_classes_
-        selection.n_features_ = self.n_features_
+        selection.note_shapes(data.logits, data.features)
         selection.select(data, {"ShiftAwareTemperature": shift_aware})
         lowest, highest = shift_aware.bounds_
         self.bounds_ = selection.bounds_ = min(lowest, 0.0), max(highest, 0.0)

@@ -45,7 +45,7 @@ class Calibrator(BaseEstimator):
     """Learns from labelled rows, gives calibrated probabilities.
 
     A subclass says once what it takes, out of "features", "source", "reference" and
-    "target" (see `CalibrationData`), and writes `_learn(data)`.
+    "target" (see `CalibrationData`), and writes `_learn(data)` and `_predict`.
 
     Attributes
     ----------
@@ -117,9 +117,14 @@ class Calibrator(BaseEstimator):
         data = data.only(self.takes)
         self._require(data)
         vars(self).pop("clusters_", None)
-        self.n_classes_ = self.n_features_in_ = data.logits.shape[1]
-        self.n_features_ = data.features.shape[1] if self.uses_features else None
+        self.note_shapes(data.logits, data.features)
         self._learn(data)
+        return self
+
+    def note_shapes(self, logits: Any, features: Any) -> Self:
+        """Remember the widths that predictions are checked against."""
+        self.n_classes_ = self.n_features_in_ = logits.shape[1]
+        self.n_features_ = features.shape[1] if self.uses_features else None
         return self
 
     def _require(self, data: CalibrationData) -> None:

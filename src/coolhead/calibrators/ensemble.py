@@ -89,8 +89,7 @@ class TemperatureEnsemble(OfParts, TemperatureCalibrator):
         for member in (nearest, line):
             member._remember(fitted)
         for member in members:
-            member.n_classes_ = member.n_features_in_ = self.n_classes_
-            member.n_features_ = self.n_features_ if member.uses_features else None
+            member.note_shapes(data.logits, data.features)
         line.clipped_share_ = float(line._is_clipped(data.features).mean())
         return list(members)
 

@@ -201,11 +201,7 @@ def _remember(calibrator: Any, table: Table, fitted: ClusterTemperatures) -> Any
 
 
 def _shaped(calibrator: Any, table: Table) -> Any:
-    """Note the shapes that a prediction is checked against."""
-    calibrator.n_classes_ = calibrator.n_features_in_ = table["logits"].shape[1]
-    uses = calibrator.uses_features
-    calibrator.n_features_ = table["features"].shape[1] if uses else None
-    return calibrator
+    return calibrator.note_shapes(table["logits"], table.get("features"))
 
 
 def _equal_domains(table: Table, domain_weights: str) -> Table:

@@ -77,22 +77,7 @@ def with_fallback(
 class ClusterCalibrator(TemperatureCalibrator):
     """k-means of the calibration features, and a temperature for each cluster.
 
-    Parameters
-    ----------
-    n_clusters : number of k-means clusters.
-    scaling : None, "standardize" or "l2": how features are scaled before k-means.
-    min_cluster_size : smaller clusters take the set-level temperature.
-    penalty : penalty of each cluster towards the set-level temperature; 0 is none.
-    n_init, max_iter, random_state : of k-means.
-
-    Attributes
-    ----------
-    temperature_ : float, the set-level temperature.
-    cluster_temperatures_, cluster_centers_ : (k,) and (k, d), centres in scaled space.
-    status_ : (k,) status of each cluster's own fit.
-    n_fallbacks_ : clusters that took the set-level temperature.
-    n_clusters_ : clusters left, where equal ones were merged.
-    clusters_ : centres with their radii and scaling.
+    Parameters and attributes are those of `NearestClusterTemperature`.
     """
 
     takes = ("features",)
@@ -135,7 +120,22 @@ class ClusterCalibrator(TemperatureCalibrator):
 class NearestClusterTemperature(ClusterCalibrator):
     """The temperature of the nearest k-means cluster of the calibration features.
 
-    Parameters and attributes are those of `ClusterCalibrator`.
+    Parameters
+    ----------
+    n_clusters : number of k-means clusters.
+    scaling : None, "standardize" or "l2": how features are scaled before k-means.
+    min_cluster_size : smaller clusters take the set-level temperature.
+    penalty : penalty of each cluster towards the set-level temperature; 0 is none.
+    n_init, max_iter, random_state : of k-means.
+
+    Attributes
+    ----------
+    temperature_ : float, the set-level temperature.
+    cluster_temperatures_, cluster_centers_ : (k,) and (k, d), centres in scaled space.
+    status_ : (k,) status of each cluster's own fit.
+    n_fallbacks_ : clusters that took the set-level temperature.
+    n_clusters_ : clusters left, where equal ones were merged.
+    clusters_ : centres with their radii and scaling.
     """
 
     def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
@@ -148,7 +148,7 @@ class RegressedTemperature(ClusterCalibrator):
 
     Parameters
     ----------
-    As `ClusterCalibrator`, and:
+    As `NearestClusterTemperature`, and:
     clip : "floor" keeps T above a tenth of the smallest cluster temperature; "range"
         keeps it between the smallest and the largest.
     target : "temperature", or "log" to regress log T, positive by construction.
@@ -157,7 +157,7 @@ class RegressedTemperature(ClusterCalibrator):
 
     Attributes
     ----------
-    As `ClusterCalibrator`, and:
+    As `NearestClusterTemperature`, and:
     coef_, intercept_ : of the line, in scaled feature space.
     line_penalty_ : the penalty used.
     clipped_share_ : share of the calibration rows whose T was clipped.
