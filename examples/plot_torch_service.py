@@ -24,8 +24,8 @@ torch.manual_seed(0)
 digits = ch.load_dataset("digits")
 
 
-def loader(domain, start, stop):
-    rows = digits.select(domain).rows(slice(start, stop))
+def loader(domain, start, step):
+    rows = digits.select(domain).rows(slice(start, None, step))
     pair = torch.tensor(rows.features), torch.tensor(rows.labels)
     return DataLoader(TensorDataset(*pair), batch_size=100, shuffle=True)
 
@@ -35,7 +35,7 @@ net = torch.nn.Sequential(
 )
 adam = torch.optim.Adam(net.parameters(), lr=3e-3)
 for _ in range(5):
-    for images, labels in loader("mnist", 0, 2000):
+    for images, labels in loader("mnist", 0, 2):
         adam.zero_grad()
         torch.nn.functional.cross_entropy(net(images), labels).backward()
         adam.step()
@@ -43,9 +43,9 @@ for _ in range(5):
 # %%
 # Calibrated and exported. The monitor expects what the calibration domains show.
 held_out = {
-    "mnist": loader("mnist", 2000, 2600),
-    "sans": loader("sans", 0, 600),
-    "uci": loader("uci", 0, 600),
+    "mnist": loader("mnist", 1, 8),
+    "sans": loader("sans", 0, 8),
+    "uci": loader("uci", 0, 3),
 }
 calibrated = ch.torch.calibrate(net, held_out, source="mnist")
 calibrator = calibrated.softmax.calibrator
@@ -81,10 +81,8 @@ def drift() -> dict:
 # Digits of a kind it knows, then of one that nobody has seen.
 client = TestClient(app)
 for domain, kind in (("sans", "known"), ("serif", "new")):
-    rows = digits.select(domain).rows(slice(600, 750))
+    rows = digits.select(domain).rows(slice(1, None, 32))
     answers = [client.post("/digit", json=x.tolist()).json() for x in rows.features]
-    right = np.mean(
-        [a["digit"] == y for a, y in zip(answers, rows.labels, strict=True)]
-    )
+    right = np.mean(rows.labels == [answer["digit"] for answer in answers])
     sure = np.mean([a["confidence"] for a in answers])
     print(f"{kind}: {right:.0%} right, {sure:.0%} sure; {client.get('/drift').json()}")
