@@ -2,7 +2,11 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
+
+# Work inside other work adds its bars to those already on the screen.
+_display: ContextVar[Callable[..., None] | None] = ContextVar("display", default=None)
 
 
 @contextmanager
@@ -10,6 +14,10 @@ def progress_bars(*, shown: bool = True) -> Iterator[Callable[..., None]]:
     """Yield ``tell(what, done, total, remark="")``; a new `what` is a new bar."""
     if not shown:
         yield lambda what, done, total, remark="": None
+        return
+    outer = _display.get()
+    if outer is not None:
+        yield outer
         return
     from rich.console import Console
     from rich.progress import (
@@ -37,13 +45,19 @@ def progress_bars(*, shown: bool = True) -> Iterator[Callable[..., None]]:
         def tell(what: str, done: int, total: int | None, remark: str = "") -> None:
             if what not in tasks:
                 tasks[what] = bars.add_task(what, total=total, rate="", remark="")
+            elif done == 0:
+                bars.reset(tasks[what], total=total)
             speed = next(t.speed for t in bars.tasks if t.id == tasks[what])
             rate = f"{speed:.1f}/s" if speed else ""
             bars.update(
                 tasks[what], completed=done, total=total, rate=rate, remark=remark
             )
 
-        yield tell
+        token = _display.set(tell)
+        try:
+            yield tell
+        finally:
+            _display.reset(token)
 
 
 @contextmanager

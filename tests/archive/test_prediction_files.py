@@ -1,15 +1,19 @@
 """Prediction files: every kind gives the same rows, in blocks and whole."""
 
+import tracemalloc
+
 import numpy as np
 import polars as pl
 import pytest
 
 from coolhead.archive import (
+    Block,
     DomainArchive,
     load_archive,
     open_predictions,
     stream_blocks,
 )
+from coolhead.archive.sample import sample_blocks, sample_length
 from coolhead.archive.stream import block_length
 from coolhead.archive.write import Written, write_blocks
 
@@ -134,6 +138,39 @@ def test_blocks_hold_the_rows_in_order(path):
     assert np.allclose(features, FEATURES, rtol=1e-6)
     assert np.array_equal(np.concatenate([b.labels for b in blocks]), LABELS)
     assert np.array_equal(np.concatenate([b.domains for b in blocks]), DOMAINS)
+
+
+@pytest.mark.parametrize("n_rows", [7, 200])
+def test_a_sample_of_any_kind_and_any_blocks_has_the_same_rows(path, n_rows):
+    blocks = stream_blocks(open_predictions(path), n_rows=n_rows)
+    found = sample_blocks(blocks, 20, keep=[3, 90])
+    drawn = np.random.default_rng(0).random(N_ROWS)
+    drawn[[3, 90]] = -1
+    rows = np.sort(np.argsort(drawn)[:22])
+    assert np.array_equal(found.rows, rows) and found.n_rows == N_ROWS
+    assert np.allclose(found.logits, LOGITS[rows], rtol=1e-6)
+    assert np.allclose(found.features, FEATURES[rows], rtol=1e-6)
+    whole = sample_blocks(stream_blocks(open_predictions(path)), N_ROWS)
+    assert np.array_equal(whole.rows, np.arange(N_ROWS))
+
+
+def test_the_memory_of_a_sample_does_not_grow_with_the_file():
+    def blocks(count):
+        for number in range(count):
+            logits = np.full((2000, 10), number, np.float32)
+            yield Block(2000 * number, logits, logits, None, None, None)
+
+    peaks = []
+    for count in (10, 100):
+        tracemalloc.start()
+        found = sample_blocks(blocks(count), 1000)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert (len(found.rows), found.n_rows) == (1000, 2000 * count)
+    assert peaks[1] < 1.2 * peaks[0]
+    assert sample_length(1000) == 100_000
+    assert sample_length(2**14) == 2**13
+    assert sample_length(2**30) == 2_000
 
 
 def test_the_whole_file_is_an_archive(path):

@@ -6,9 +6,9 @@ from scipy.special import gammaln
 from sklearn.isotonic import IsotonicRegression
 
 from coolhead.baselines.binning.bayesian import BayesianBinning, fit_averaged_steps
-from coolhead.baselines.binning.histogram import HistogramBinning, read_steps
+from coolhead.baselines.binning.histogram import HistogramBinning
 from coolhead.baselines.binning.isotonic import IsotonicCalibration
-from coolhead.baselines.binning.one_score import replace_top
+from coolhead.baselines.binning.one_score import read_steps, replace_top
 from coolhead.baselines.binning.platt import PlattScaling
 from coolhead.metrics import expected_calibration_error
 from coolhead.numerics.softmax import confidence, softmax

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 from coolhead.baselines.transfer.cpcs import CPCS
 from coolhead.baselines.transfer.error_estimate import (
-    Evidence,
+    KnownErrors,
     estimated_accuracy,
     estimated_error,
 )
@@ -162,11 +162,13 @@ def test_root_solver_can_sharpen_and_published_cannot():
 def test_error_estimate_survives_its_pitfalls(control):
     weights = np.random.default_rng(0).exponential(size=50)
     for errors in (np.zeros(50), np.ones(50), np.eye(50)[0]):
-        evidence = Evidence(weights, errors, 0.7, control)
+        known = KnownErrors(weights, errors, 0.7, control)
         for power in (0.0, 0.5, 1.0):
-            assert np.isfinite(estimated_error(evidence, power))
-            assert 0 <= estimated_accuracy(evidence, power) <= 1
-    assert np.isfinite(estimated_error(Evidence(weights[:1], np.ones(1), 0.5, True), 1))
+            assert np.isfinite(estimated_error(known, power))
+            assert 0 <= estimated_accuracy(known, power) <= 1
+    assert np.isfinite(
+        estimated_error(KnownErrors(weights[:1], np.ones(1), 0.5, True), 1)
+    )
 
 
 @pytest.mark.parametrize("solver", ["published", "root"])

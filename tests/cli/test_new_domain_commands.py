@@ -4,9 +4,11 @@ import csv
 import json
 
 import numpy as np
+import polars as pl
 import pytest
 
 import coolhead as ch
+from coolhead.archive import DomainArchive
 from coolhead.new_domain import learn_evidence
 
 
@@ -62,6 +64,57 @@ def test_from_expectation_to_a_moved_calibrator(files, run):
     assert code == 0, err
 
 
+@pytest.mark.parametrize("ending", ["parquet", "arrow", "csv", "safetensors"])
+def test_every_kind_of_file_gives_the_same_answer(files, run, ending):
+    folder = files[0]
+    new = dict(np.load(folder / "new.npz"))
+    path = folder / f"new.{ending}"
+    if ending == "safetensors":
+        DomainArchive(**new).save(path)
+    else:
+        columns = {
+            f"{name[:-1]}_{number}": column
+            for name, array in new.items()
+            for number, column in enumerate(array.T)
+        }
+        table = pl.DataFrame(columns)
+        getattr(table, f"write_{'ipc' if ending == 'arrow' else ending}")(path)
+    told = []
+    for file in (folder / "new.npz", path):
+        code, out, err = run("expect", folder / "cal.skops", file, "--json")
+        assert code == 0, err
+        told.append(json.loads(out))
+    for found in told:
+        assert found["drawn_from"] is None
+    assert told[0]["accuracy"] == pytest.approx(told[1]["accuracy"], rel=1e-5)
+
+
+def test_a_long_file_is_told_from_a_sample_whose_rows_keep_their_numbers(
+    files, run, monkeypatch
+):
+    folder, truth, _ = files
+    cal, new = folder / "cal.skops", folder / "new.npz"
+    whole = json.loads(run("expect", cal, new, "--json")[1])
+    monkeypatch.setattr("coolhead.archive.sample.MOST_ROWS", 60)
+    code, out, err = run("expect", cal, new, "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert (found["n_rows"], found["drawn_from"]) == (60, whole["n_rows"])
+    assert f"from 60 rows out of {whole['n_rows']}" in run("expect", cal, new)[1]
+    asked, there = folder / "to_label.csv", folder / "there.skops"
+    assert run("label", cal, new, "--rows", 10, "--out", asked)[0] == 0
+    lines = asked.read_text().splitlines()[1:]
+    rows = [int(line.partition(",")[0]) for line in lines]
+    assert max(rows) > 60
+    # One row that nobody asked for and that is not in the sample.
+    rows.append(next(row for row in range(len(truth)) if row not in rows))
+    lines = [f"{row},{truth[row]}" for row in rows]
+    asked.write_text("\n".join(["row,label", *lines]))
+    code, out, err = run("update", cal, asked, "--on", new, "--out", there, "--json")
+    assert code == 0, err
+    assert json.loads(out)["n_labels"] == 11
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -70,11 +123,14 @@ def test_from_expectation_to_a_moved_calibrator(files, run):
         ("row,label\n1,cat\n", "wanted a row number and a class name or number"),
         ("row,label\n1,0\n1,2\n", "contradict each other"),
         ("row,label\n5000,0\n", "was not asked for"),
+        ("row,label\n1,nan\n", "wanted a row number and a class name or number"),
+        ("row,label\n1,99\n", "an unknown class"),
     ],
 )
 def test_update_refuses_bad_files(files, run, content, message):
     folder = files[0]
     (folder / "bad.csv").write_text(content)
+    before = (folder / "cal.skops").read_bytes()
     code, _, err = run(
         "update",
         folder / "cal.skops",
@@ -87,3 +143,34 @@ def test_update_refuses_bad_files(files, run, content, message):
     assert code == 1
     assert message in err
     assert not (folder / "there.skops").exists()
+    assert (folder / "cal.skops").read_bytes() == before
+
+
+@pytest.mark.parametrize("command", ["expect", "label", "update"])
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda new: {name: part[:0] for name, part in new.items()}, "has no rows"),
+        (lambda new: new | {"logits": new["logits"] * np.nan}, "NaN in row 0"),
+        (lambda new: new | {"features": new["features"] * np.nan}, "NaN in row 0"),
+        (lambda new: {"logits": new["logits"]}, "has no features"),
+        (lambda new: new | {"features": new["features"][:, :2]}, "2 features per row"),
+    ],
+)
+def test_bad_rows_are_refused_by_every_command(files, run, command, change, message):
+    folder = files[0]
+    cal, bad, out = (folder / name for name in ("cal.skops", "bad.npz", "out.csv"))
+    np.savez(bad, **change(dict(np.load(folder / "new.npz"))))
+    (folder / "known.csv").write_text("row,label\n1,0\n")
+    words = {
+        "expect": ("expect", cal, bad),
+        "label": ("label", cal, bad, "--rows", 5, "--out", out),
+        "update": (
+            *("update", cal, folder / "known.csv", "--on", bad),
+            *("--out", folder / "there.skops"),
+        ),
+    }
+    code, shown, err = run(*words[command])
+    assert (code, shown) == (1, "")
+    assert message in err and err.count("\n") == 1
+    assert not out.exists() and not (folder / "there.skops").exists()

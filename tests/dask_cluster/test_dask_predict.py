@@ -13,6 +13,7 @@ from coolhead.metrics import (
     expected_calibration_error,
     negative_log_likelihood,
 )
+from coolhead.new_domain import NewDomain
 from coolhead.numerics import softmax
 
 from_here = None
@@ -131,3 +132,31 @@ def test_scores_of_one_pass(rows, calibrator):
     np.testing.assert_array_equal(
         found.brier, softmax.brier_rows(logits, labels, scale)
     )
+
+
+def test_a_new_domain_of_blocks_is_that_of_all_rows(rows, spread, calibrator):
+    whole = NewDomain(calibrator, rows["logits"], rows["features"])
+    found = coolhead.dask.new_domain(calibrator, spread["logits"], spread["features"])
+    assert (found.accuracy, found.drawn_from) == (whole.accuracy, None)
+    asked = found.rows_to_label(20)
+    np.testing.assert_array_equal(asked, whole.rows_to_label(20))
+    moved = found.with_labels(asked, rows["labels"][asked]).calibrator
+    here = moved.temperature(rows["logits"], rows["features"])
+    there = coolhead.dask.temperature(moved, spread["logits"], spread["features"])
+    np.testing.assert_allclose(there.compute(), here, rtol=1e-6)
+
+
+def test_a_new_domain_of_many_rows_is_told_from_a_sample(rows, spread, calibrator):
+    whole = NewDomain(calibrator, rows["logits"], rows["features"])
+    found = coolhead.dask.new_domain(
+        calibrator, spread["logits"], spread["features"], sample_rows=1000
+    )
+    assert (found.n_rows, found.drawn_from) == (1000, 7000)
+    assert "from 1000 rows out of 7000" in str(found)
+    assert abs(found.accuracy.estimate - whole.accuracy.estimate) < 0.02
+    asked = found.rows_to_label(30)
+    assert (asked % 7 == 0).all(), "numbers among all rows"
+    known = found.with_labels(asked, rows["labels"][asked])
+    np.testing.assert_array_equal(known.labelled_rows, np.sort(asked))
+    with pytest.raises(ValueError, match=r"rows holds 8, .* wanted rows of the sample"):
+        found.with_labels([8], [0])

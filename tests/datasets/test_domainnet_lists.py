@@ -92,3 +92,17 @@ def test_lists_of_one_domain_only(domainnet):
             (domainnet / f"{domain}_{role}.txt").unlink()
     with pytest.raises(ValueError, match="one domain only, 'clipart'"):
         list_images(domainnet)
+
+
+def test_lists_apart_from_their_images(domainnet):
+    for domain in DOMAINS:
+        (domainnet / domain).rename(domainnet / f"moved_{domain}")
+    with pytest.raises(ValueError, match="none of the 460 images in its lists") as told:
+        list_images(domainnet, skip_bad=True)
+    assert "clipart/zebra/clipart_000_train0.jpg" in str(told.value)
+
+
+def test_a_list_that_is_not_utf8(domainnet):
+    (domainnet / "real_test.txt").write_bytes(b"real/caf\xe9/a.jpg 1")
+    with pytest.raises(ValueError, match=r"real_test\.txt is not UTF-8 text"):
+        list_images(domainnet)

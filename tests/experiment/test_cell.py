@@ -123,6 +123,8 @@ def test_shift_and_map_are_described(result):
     assert diagnostics["renyi_divergence"] == pytest.approx(
         1 + diagnostics["weight_variance"]
     )
+    for role in ("calibration", "source"):
+        assert diagnostics[f"weight_variance_{role}"] > 0
     assert 0 <= diagnostics["share_outside"] <= 1
     assert {row["role"] for row in result.tables["map"]} == {
         "calibration",

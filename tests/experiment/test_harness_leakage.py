@@ -6,8 +6,9 @@ from small_world import DOMAINS, make_archive
 from spying_calibrators import BlindSpy, ForeignSpy, GreedySpy
 
 from coolhead.datasets import split_large_small
+from coolhead.experiment.arrival import LabelDesk
 from coolhead.experiment.cell import evaluate_cell
-from coolhead.experiment.methods import METHODS, Method
+from coolhead.experiment.methods import METHODS, Method, find_method
 from coolhead.experiment.protocol import Evaluation, Methods
 from coolhead.experiment.rows import SplitRows, fit_method
 from coolhead.experiment.splits import Split
@@ -27,8 +28,12 @@ TRANSFER = {
     "weighted-cluster",
 }
 ORACLES = {"target-only", "target-ece-oracle"}
+# Who arrives at the target says in its name what it sees there.
+UNLABELLED = {"auto+batch", "set-level+batch"}
+LABELLED = {"auto+20", "auto+batch+20", "ensemble+batch+5", "plain+20"}
 SLOW = {"pts"}
 NAMES = [name for name in METHODS if name not in SLOW]
+NAMES += sorted(UNLABELLED | LABELLED)
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +78,10 @@ def test_only_declared_methods_read_the_small_rows_of_the_target(archive, small,
     poisoned = archive.replace(logits=logits, features=features, labels=labels)
     dirty, failed = temperatures(poisoned, small, NAMES)
     changed = {name for name in NAMES if clean[name] != dirty.get(name)} | failed
-    assert changed == TRANSFER | ORACLES
+    assert changed == TRANSFER | ORACLES | UNLABELLED | LABELLED
+    assert {name for name in NAMES if find_method(name).sees_target} == (
+        changed | {"transcal-transductive"}
+    )
 
 
 def test_labels_of_unlabelled_target_rows_are_never_read(archive, small, clean):
@@ -81,7 +89,37 @@ def test_labels_of_unlabelled_target_rows_are_never_read(archive, small, clean):
     labels = archive.labels.copy()
     labels[where] = (labels[where] + 1) % archive.logits.shape[1]
     dirty, _ = temperatures(archive.replace(labels=labels), small, NAMES)
-    assert {name for name in NAMES if clean[name] != dirty[name]} == ORACLES
+    changed = {name for name in NAMES if clean[name] != dirty[name]}
+    assert changed == ORACLES | LABELLED
+
+
+def test_no_label_is_read_but_those_that_were_asked_for(archive, small, monkeypatch):
+    """All other labels of the target's Small rows may be anything."""
+    asked = {}
+    honest = LabelDesk.ask
+
+    def listen(desk, rows):
+        asked.setdefault(len(rows), set()).update(int(row) for row in rows)
+        return honest(desk, rows)
+
+    monkeypatch.setattr(LabelDesk, "ask", listen)
+    names = ["uncalibrated", "auto+batch+5", "plain+7"]
+    clean, _ = temperatures(archive, small, names)
+    where = np.flatnonzero(target_rows(archive) & small)
+    # Three draws each, of five and of seven rows.
+    assert 5 <= len(asked[5]) <= 15 and 7 <= len(asked[7]) <= 21
+    labels = archive.labels.copy()
+    free = np.delete(where, sorted(asked[5] | asked[7]))
+    labels[free] = (labels[free] + 1) % archive.logits.shape[1]
+    dirty, _ = temperatures(archive.replace(labels=labels), small, names)
+    assert len(free) and clean == dirty
+
+
+def test_the_desk_hands_out_no_more_than_was_declared(archive, small):
+    desk = SplitRows(archive, small, SPLIT).desk(3)
+    assert len(desk.ask([4, 5])) == len(desk.ask([5, 4])) == 2
+    with pytest.raises(PermissionError, match="labels of 4 target rows"):
+        desk.ask([6, 7])
 
 
 def test_evaluated_labels_decide_scores_but_no_fit(archive, small, clean):

@@ -12,6 +12,7 @@ import coolhead.experiment.summary as summary
 import coolhead.experiment.tables as tables
 from coolhead.cli.run import run_and_show
 from coolhead.experiment.protocol import Protocol
+from coolhead.experiment.sweep import run_sweep
 from coolhead.experiment.tables.answer import answers
 from coolhead.experiment.tables.findings import check_findings
 from coolhead.experiment.tables.ratio_difference import ratio_difference, split_means
@@ -43,7 +44,7 @@ def protocol(tmp_path_factory):
 def test_the_page_tells_how_it_came_about(protocol, tmp_path, monkeypatch):
     monkeypatch.setattr(summary, "result_protocols", lambda pacs, n_seeds: [protocol])
     out = tmp_path / "deep" / "RESULTS.md"
-    command.results(None, out, folder=tmp_path, jobs=1)
+    command.results(None, None, out, folder=tmp_path, jobs=1)
     page = out.read_text()
     for piece in (
         "# Measured results",
@@ -56,6 +57,17 @@ def test_the_page_tells_how_it_came_about(protocol, tmp_path, monkeypatch):
         "Harm by split and seed",
         "### Summary",
     ):
+        assert piece in page
+
+
+def test_finished_runs_join_the_page(protocol, tmp_path, monkeypatch):
+    monkeypatch.setattr(summary, "result_protocols", lambda pacs, n_seeds: [])
+    printed = protocol.model_copy(update={"paper": "office_home"})
+    finished = run_sweep(printed, tmp_path, jobs=1).run
+    out = tmp_path / "RESULTS.md"
+    command.results(None, [finished], out, folder=tmp_path)
+    page = out.read_text()
+    for piece in ("## A small world", "### ECE by target", "Var(w) from source"):
         assert piece in page
 
 
@@ -144,9 +156,9 @@ def test_findings_that_do_not_carry_over_are_said():
     frame = pl.DataFrame(
         {"method": ["ensemble"] * 2, "n_clusters": [2, 8], "ece": [0.02, 0.06]}
     )
-    lines = list(check_findings(scores, frame))
+    lines = list(map(str, check_findings(scores, frame)))
     assert any("Holds: Set-level lowers the ECE against Source" in s for s in lines)
-    assert "Harm: Set-level is worse than uncalibrated in 1 of 2 splits." in lines
+    assert "Harm: Set-level is worse than uncalibrated: 1 of 2 splits." in lines
     for claim in (
         "Ensemble lowers the ECE",
         "the ensemble has the lowest mean ECE",
@@ -154,3 +166,80 @@ def test_findings_that_do_not_carry_over_are_said():
     ):
         (line,) = [line for line in lines if claim in line]
         assert line.startswith("**Does not hold**")
+
+
+SPLITS = ["a", "b", "c"]
+PAPER_WORLD = {
+    "uncalibrated": [15.0, 12.0, 14.0],
+    "source-only": [9.0, 8.0, 9.5],
+    "transcal": [8.0, 7.0, 9.0],
+    "set-level": [7.0, 5.0, 8.0],
+    "ensemble": [6.0, 4.0, 7.0],
+}
+
+
+def worlds(values=PAPER_WORLD, sd=0.5, accuracy=None, variances=(2.0, 5.0)):
+    """Scores and shift in which every finding of the paper holds, to be spoilt."""
+    rows = [
+        {
+            "split": split,
+            "target": f"target {split}",
+            "calibration": "rest",
+            "seed": 0,
+            "method": method,
+            "ece_mean": ece,
+            "ece_sd": sd,
+            "accuracy": (accuracy or {}).get(method, 60.0),
+        }
+        for method, column in values.items()
+        for split, ece in zip(SPLITS, column, strict=True)
+    ]
+    roles = zip(("calibration", "source"), variances, strict=True)
+    shift = [
+        {"split": split, "diagnostic": f"weight_variance_{role}", "value": value}
+        for role, value in roles
+        for split in SPLITS
+    ]
+    return RunScores(pl.DataFrame(rows)), pl.DataFrame(shift)
+
+
+NO_SENSITIVITY = pl.DataFrame(schema={"method": pl.String})
+
+
+def test_every_finding_holds_where_it_should():
+    scores, shift = worlds()
+    lines = list(
+        map(str, check_findings(scores, NO_SENSITIVITY, shift, order="from a to c"))
+    )
+    assert not [line for line in lines if "Does not hold" in line]
+    assert len([line for line in lines if line.startswith("Holds")]) == 10
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "claim"),
+    [
+        ({"sd": 1.5}, "σ < 1 % (largest σ 1.50 %)"),
+        ({"sd": 3.0}, "variance between splits dominates"),
+        ({"accuracy": {"ensemble": 59.5}}, "leaves the accuracy as it is"),
+        ({"variances": (5.0, 2.0)}, "Var(w) of calibration to target is below"),
+        (
+            {"values": PAPER_WORLD | {"ensemble": [3.0, 4.0, 5.0]}},
+            "lowest in the middle",
+        ),
+        ({"values": PAPER_WORLD | {"transcal": [1.0] * 3}}, "against TransCal"),
+    ],
+)
+def test_a_finding_that_fails_is_named(spoilt, claim):
+    scores, shift = worlds(**spoilt)
+    lines = list(
+        map(str, check_findings(scores, NO_SENSITIVITY, shift, order="from a to c"))
+    )
+    failing = [line for line in lines if claim in line]
+    assert failing
+    assert all(line.startswith("**Does not hold**") for line in failing)
+
+
+def test_no_order_no_shape():
+    scores, _ = worlds()
+    lines = list(map(str, check_findings(scores, NO_SENSITIVITY)))
+    assert not [line for line in lines if "middle" in line or "Var(w)" in line]

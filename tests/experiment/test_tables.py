@@ -93,7 +93,8 @@ def test_improvement_ratios_of_the_paper(dataset):
 
 
 def test_sigma_counts_of_the_paper():
-    counts = cells(reductions_in_sigma(printed_splits("office_home")))
+    scores = printed_splits("office_home")
+    counts = cells(reductions_in_sigma(scores, Published("office_home")))
 
     def row(name):
         return [int(c["value"]) for (r, _), c in counts.items() if r == name]
@@ -102,6 +103,7 @@ def test_sigma_counts_of_the_paper():
     # Printed (1, 0, 0, 1, 0, 10): one split stands on the wrong side of zero there.
     assert row("post-hoc best against TransCal") == [1, 0, 1, 0, 0, 10]
     assert row("Ensemble against WTS") == [1, 1, 0, 2, 1, 7]
+    assert row("paper's post-hoc best against TransCal") == [1, 0, 0, 1, 0, 10]
 
 
 def test_difference_to_the_paper_is_zero_for_its_own_numbers():
@@ -146,6 +148,37 @@ def test_asterisks_follow_both_rules():
     assert marks[("a > b", label("set-level"))]["mark"] == "*†"
     assert marks[("a > b", label("ensemble"))]["mark"] == "†"
     assert marks[("a > b", label("regression"))]["mark"] == ""
+
+
+def test_asterisks_of_the_printed_table():
+    table = paper_table("office_home_ece_ci")
+    frame = table.select(
+        split=pl.concat_str("source", "target", separator=" > "),
+        source="source",
+        calibration=pl.lit("rest"),
+        target="target",
+        seed=pl.lit(0),
+        method=pl.col("method").replace_strict(NAMES),
+        ece_mean="ece_percent_mean",
+        ece_sd=pl.lit(0.5),
+        ece_low=pl.col("ece_percent_p2.5").fill_null(pl.col("ece_percent_mean")),
+        ece_high=pl.col("ece_percent_p97.5").fill_null(pl.col("ece_percent_mean")),
+        better_than_source=pl.lit(0.0),
+    )
+    marks = cells(ece_by_split(RunScores(frame), Published("office_home")))
+    printed = zip(frame.iter_rows(named=True), table["significant"], strict=True)
+    differing = {
+        (row["split"], row["method"])
+        for row, starred in printed
+        if starred is not None
+        and bool(starred) != (marks[row["split"], label(row["method"])]["mark"] == "*")
+    }
+    # These satisfy the rule and are printed without a star.
+    assert differing == {
+        ("Product > Clipart", "ensemble"),
+        ("Clipart > Art", "ensemble"),
+        ("Product > Art", "ensemble"),
+    }
 
 
 @pytest.fixture(scope="module")

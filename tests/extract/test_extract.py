@@ -15,10 +15,10 @@ from PIL import Image
 torch = pytest.importorskip("torch")
 
 from coolhead.archive import load_archive  # noqa: E402
+from coolhead.datasets import list_images  # noqa: E402
 from coolhead.models.torch import frozen  # noqa: E402
 from coolhead.torch import Backbone, ImageTransform, extract, load_backbone  # noqa: E402
 from coolhead.torch.calibrated.reading import feature_reader  # noqa: E402
-from coolhead.torch.images.backbones import load_weights  # noqa: E402
 
 SMALL = ImageTransform(size=32, crop=1.0)
 
@@ -143,7 +143,7 @@ def test_killed_half_way_goes_on_to_the_same_bytes(tree, tmp_path, monkeypatch):
     )
     process = subprocess.Popen([sys.executable, "-c", program])
     parts = tmp_path / "killed.parts"
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 240
     while len(list(parts.glob("[0-9]*"))) < 2:
         assert time.monotonic() < deadline and process.poll() is None
         time.sleep(0.02)
@@ -155,7 +155,7 @@ def test_killed_half_way_goes_on_to_the_same_bytes(tree, tmp_path, monkeypatch):
     calls = []
     read = extraction_read_batches(monkeypatch, calls)
     extract(tree, tiny_network(), out, transform=SMALL, batch_size=2)
-    assert read and len(calls) == (5 - len(kept)) * 2
+    assert read and len(calls) == (5 - len(kept)) * 4
     assert out.read_bytes() == (tmp_path / "whole").read_bytes()
 
 
@@ -164,21 +164,56 @@ def extraction_read_batches(monkeypatch, calls):
 
     original = extraction.read_batches
 
-    def counted(paths, plans, *rest):
+    def counted(paths, plans, *rest, **options):
         calls.extend(plans)
-        return original(paths, plans, *rest)
+        return original(paths, plans, *rest, **options)
 
     monkeypatch.setattr(extraction, "read_batches", counted)
     return counted
 
 
-def test_another_plan_is_refused(tree, tmp_path, monkeypatch):
+@pytest.mark.parametrize("engine", ["onnx", "torch"])
+def test_stopped_by_a_key_goes_on_to_the_same_bytes(
+    tree, tmp_path, monkeypatch, engine
+):
+    options = {"transform": SMALL, "batch_size": 2, "engine": engine, "logits": True}
+    out = tmp_path / "x"
+    with monkeypatch.context() as patch:
+        stop_after_first_shard(patch)
+        with pytest.raises(KeyboardInterrupt):
+            extract(tree, tiny_network(), out, **options)
+    monkeypatch.setattr("coolhead.torch.images.extraction.SHARD_ROWS", 4)
+    extract(tree, tiny_network(), out, **options, workers=1)
+    extract(tree, tiny_network(), tmp_path / "whole", **options, workers=3)
+    assert out.read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def replace_by_one_of_the_same_size(tree):
+    """The last image that the first shard did not see."""
+    path = tree / "sketch" / "flower" / "4.png"
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + b"x")
+    assert path.stat().st_size == len(content)
+
+
+@pytest.mark.parametrize(
+    ("options", "change", "message"),
+    [
+        ({"batch_size": 4, "engine": "torch"}, None, "batch_size=2, now it is 4"),
+        ({"engine": "onnx"}, None, "begun with engine='torch', now it is 'onnx'"),
+        ({}, replace_by_one_of_the_same_size, "begun with images_sha256="),
+    ],
+)
+def test_another_plan_is_refused(tree, tmp_path, monkeypatch, options, change, message):
     out = tmp_path / "x.safetensors"
+    given = {"transform": SMALL, "batch_size": 2, "engine": "torch"}
     stop_after_first_shard(monkeypatch)
     with pytest.raises(KeyboardInterrupt):
-        extract(tree, tiny_network(), out, transform=SMALL, batch_size=2)
-    with pytest.raises(ValueError, match="begun with batch_size=2, now it is 4"):
-        extract(tree, tiny_network(), out, transform=SMALL, batch_size=4)
+        extract(tree, tiny_network(), out, **given)
+    if change:
+        change(tree)
+    with pytest.raises(ValueError, match=message):
+        extract(tree, tiny_network(), out, **given | options)
 
 
 def test_a_foreign_folder_is_left_alone(tree, tmp_path):
@@ -236,12 +271,18 @@ def stop_after_first_shard(monkeypatch):
 
 
 def test_corrupt_images_are_all_listed_or_skipped(tree, tmp_path):
+    table = list_images(tree)
     for name in ("photo/china/1.jpg", "photo/flower/2.jpg"):
         whole = (tree / name).read_bytes()
         (tree / name).write_bytes(whole[: len(whole) // 2])
     out = tmp_path / "x.safetensors"
-    with pytest.raises(ValueError, match=r"2 unusable(.|\n)*china/1(.|\n)*flower/2"):
+    message = r"2 unusable(.|\n)*china/1(.|\n)*flower/2"
+    with pytest.raises(ValueError, match=message):
         extract(tree, tiny_network(), out, transform=SMALL)
+    assert [path.name for path in tmp_path.iterdir()] == ["images"]
+    # Damaged after they were looked at.
+    with pytest.raises(ValueError, match=message):
+        extract(table, tiny_network(), tmp_path / "y", transform=SMALL)
     archive = extract(tree, tiny_network(), out, transform=SMALL, skip_bad=True)
     assert len(archive) == 18
     assert not {"photo/china/1.jpg", "photo/flower/2.jpg"} & set(archive.ids)
@@ -264,6 +305,9 @@ def test_overflow_in_half_precision_is_an_error(tree, tmp_path):
         ({"dtype": "float8"}, "dtype must be"),
         ({"batch_size": 0}, "batch_size"),
         ({"transform": None}, "transform is None"),
+        ({"workers": 0}, "workers"),
+        ({"engine": "tensorrt"}, "auto, onnx, torch.*found 'tensorrt'"),
+        ({"engine": "onnx", "device": "cuda"}, "found 'onnx' on 'cuda'"),
     ],
 )
 def test_bad_arguments(tree, tmp_path, arguments, message):
@@ -273,8 +317,9 @@ def test_bad_arguments(tree, tmp_path, arguments, message):
 
 
 def test_logits_of_another_width_are_refused(tree, tmp_path):
-    with pytest.raises(ValueError, match=r"\(20, 5\).*2 classes"):
+    with pytest.raises(ValueError, match=r"\(4, 5\).*2 classes"):
         extract(tree, tiny_network(5), tmp_path / "x", transform=SMALL, logits=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["images"]
 
 
 def test_no_place_to_write(tree, tmp_path):
@@ -319,32 +364,12 @@ def test_full_disk_leaves_the_old_archive_whole(tree, tmp_path, limit):
 
 
 def test_backbone_names(monkeypatch):
-    with pytest.raises(ValueError, match="efficientnet-lite0, timm:NAME or python"):
+    with pytest.raises(ValueError, match=r"efficientnet-lite0, timm:NAME, .*python"):
         load_backbone("resnet18")
-    monkeypatch.setitem(sys.modules, "timm", None)
-    with pytest.raises(ImportError, match=r"coolhead\[vision\]"):
-        load_backbone("timm:resnet18")
-
-
-@pytest.mark.parametrize("suffix", [".pth", ".safetensors"])
-def test_local_weights(tmp_path, suffix):
-    from safetensors.torch import save_file
-
-    net, path = tiny_network(), tmp_path / f"weights{suffix}"
-    state = net.state_dict()
-    if suffix == ".pth":
-        torch.save({"state_dict": {f"module.{k}": v for k, v in state.items()}}, path)
-    else:
-        save_file(state, path)
-    other = tiny_network()
-    with torch.no_grad():
-        other[6].bias.zero_()
-    load_weights(other, path)
-    assert torch.equal(other[6].bias, net[6].bias)
-    with pytest.raises(ValueError, match="does not fit Sequential"):
-        load_weights(tiny_network(7), path)
-    with pytest.raises(FileNotFoundError, match="does not exist"):
-        load_weights(net, tmp_path / "none.pth")
+    for package in ("timm", "torchvision"):
+        monkeypatch.setitem(sys.modules, package, None)
+        with pytest.raises(ImportError, match=rf"{package}:r.*coolhead\[vision\]"):
+            load_backbone(f"{package}:resnet18")
 
 
 @pytest.mark.parametrize("mode", ["L", "P", "RGBA", "CMYK", "1", "I;16", "LA"])
@@ -383,6 +408,10 @@ def test_command(tree, tmp_path, capsys):
     from coolhead.cli.extract import extract as command
 
     out = tmp_path / "x.safetensors"
-    command(tree, out, batch_size=8)
-    assert "20 rows" in capsys.readouterr().out
+    with pytest.raises(ValueError, match="know 1000 classes, the images have 2"):
+        command(tree, out, logits=True)
+    assert not out.exists()
+    command(tree, out, all_pixels=True)
+    told = capsys.readouterr().out
+    assert "20 rows" in told and "computed by onnx" in told
     assert load_archive(out).features.shape == (20, 1280)

@@ -13,7 +13,10 @@ from coolhead.cli.train import train  # noqa: E402
 from coolhead.datasets import list_images  # noqa: E402
 from coolhead.torch import extract, finetune, load_backbone  # noqa: E402
 from coolhead.torch.images.augment import random_box, read_augmented  # noqa: E402
-from coolhead.torch.images.finetuning import FinetuneSettings  # noqa: E402
+from coolhead.torch.images.finetuning import (  # noqa: E402
+    FinetuneSettings,
+    first_layers,
+)
 from coolhead.torch.images.transform import ImageTransform  # noqa: E402
 
 TINY = "python:tiny_networks:tiny"
@@ -147,3 +150,29 @@ def test_head_command(tmp_path, capsys):
     train(tmp_path / "in.safetensors", ["a"], tmp_path / "out.safetensors", epochs=5)
     assert "epoch 5: loss" in capsys.readouterr().out
     assert load_archive(tmp_path / "out.safetensors").logits.shape == (200, 3)
+
+
+@pytest.mark.parametrize("frozen", [0.0, 0.5])
+def test_frozen_layers_stay_and_the_others_learn(tree, tmp_path, frozen):
+    images = list_images(tree)
+    before, after = (load_backbone(TINY, n_classes=2) for _ in range(2))
+    settings = FinetuneSettings(
+        epochs=2, batch_size=4, learning_rate=0.1, frozen=frozen
+    )
+    finetune(images, after, ["photo"], tmp_path / "checkpoint", settings=settings)
+    layers = first_layers(after.module, 1.0)
+    kept = len(first_layers(after.module, frozen))
+    for number, (old, new) in enumerate(
+        zip(first_layers(before.module, 1.0), layers, strict=True)
+    ):
+        same = [
+            torch.equal(old.state_dict()[name], value)
+            for name, value in new.state_dict().items()
+        ]
+        assert all(same) if number < kept else not all(same)
+    assert all(parameter.requires_grad for parameter in after.module.parameters())
+
+
+def test_frozen_share_of_everything_is_refused():
+    with pytest.raises(ValueError, match=r"frozen must be a share .* found 1.0"):
+        FinetuneSettings(frozen=1.0)

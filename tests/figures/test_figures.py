@@ -71,6 +71,7 @@ def tables():
         "temperature": pl.DataFrame(
             {"method": [m for m in METHODS for _ in range(5)]}
         ).with_columns(value=pl.Series(rng.uniform(0.5, 40, 15))),
+        "arrival": arrivals(),
         "map": pl.DataFrame(
             {
                 "split": DOLLARS,
@@ -82,6 +83,33 @@ def tables():
             }
         ),
     }
+
+
+def arrivals():
+    """A base of a hostile name, with and without batch and labels, and labels alone."""
+    told = {"expected": 0.6, "low": 0.4, "high": 0.8}
+    rows = [
+        {
+            "split": split,
+            "seed": 0,
+            "method": method,
+            "base": METHODS[2] if batch is not None else "plain",
+            "batch": bool(batch),
+            "n_labels": n_labels,
+            "draw": 0,
+            "ece": 0.1,
+            "truth": truth,
+        }
+        | (told if batch is not None else dict.fromkeys(told))
+        for split, truth in (("a > b", 0.7), (f"a > {DOLLARS}", 0.9))
+        for method, batch, n_labels in (
+            (METHODS[2], False, 0),
+            (f"{METHODS[2]}+batch", True, 0),
+            (f"{METHODS[2]}+batch+20", True, 20),
+            ("plain+20", None, 20),
+        )
+    ]
+    return pl.DataFrame(rows, infer_schema_length=None)
 
 
 def drawings(tables):
@@ -102,6 +130,11 @@ def drawings(tables):
         "temperatures": lambda ax: figures.temperatures(tables["temperature"], ax),
         "feature_map": lambda ax: figures.feature_map(tables["map"], ax),
         "reliability": lambda ax: figures.reliability(curve(), ax, label=METHODS[2]),
+        "expected_accuracy": lambda ax: figures.expected_accuracy(
+            tables["arrival"], ax, methods=[METHODS[2], f"{METHODS[2]}+batch+20"]
+        ),
+        "error_by_labels": lambda ax: figures.error_by_labels(tables["arrival"], ax),
+        "evidence": lambda ax: figures.evidence(tables["arrival"], ax),
     }
 
 
@@ -132,6 +165,21 @@ def undrawn(ax):
         for axis, tick in ticks
         if not limits[axis][0] <= tick.get_loc() <= limits[axis][1]
     ]
+
+
+def test_arrivals_are_drawn_as_they_are(tables):
+    ax = figures.expected_accuracy(tables["arrival"], methods=[METHODS[2]])
+    np.testing.assert_allclose(ax.lines[0].get_xydata(), [[70, 60], [90, 60]])
+    # 90 % lies outside 40 to 80 %: a thick line.
+    assert list(ax.collections[0].get_linewidths()) == [0.8, 2.2]
+    with pytest.raises(ValueError, match="method is 'plain\\+20'"):
+        figures.expected_accuracy(tables["arrival"], methods=["plain+20"])
+    ax = figures.error_by_labels(tables["arrival"])
+    assert [line.get_xdata().tolist() for line in ax.lines] == [[0], [0, 1], [1]]
+    ax = figures.evidence(tables["arrival"])
+    told = [text.get_text() for text in ax.get_yticklabels()]
+    assert len(told) == 3 and all("covers 50 %, 40 points wide" in t for t in told)
+    assert ax.lines[1].get_xdata().tolist() == pytest.approx([20])
 
 
 def test_every_public_drawing_is_tried():

@@ -6,30 +6,7 @@ import pytest
 import coolhead as ch
 from coolhead.calibrators.offset import OffsetTemperature
 from coolhead.new_domain import NewDomain, learn_evidence
-from simulate import logits_and_labels, shifted_domains
-
-
-@pytest.fixture(scope="module")
-def world():
-    """A fitted calibrator with evidence, and the rows of a fourth domain."""
-    logits, labels, features, domains = shifted_domains(
-        n=300, temperatures=(1.0, 1.5, 2.0, 2.2)
-    )
-    away = domains == "domain-3"
-    named = {
-        "features": features[~away],
-        "sample_domain": domains[~away],
-        "source_domain": "domain-0",
-        "reference_features": features[domains == "domain-0"],
-    }
-    cal = ch.AutoCalibrator().fit(logits[~away], labels[~away], **named)
-    cal.evidence_ = learn_evidence(cal, logits[~away], labels[~away], **named)
-    return cal, logits[away], features[away], labels[away]
-
-
-@pytest.fixture(scope="module")
-def there(world):
-    return NewDomain(*world[:3])
+from simulate import logits_and_labels
 
 
 def test_the_answer_is_a_sentence_with_an_interval(there):
@@ -160,74 +137,16 @@ def test_torch_and_onnx_move_the_same_temperature(there, world, tmp_path):
     assert export_onnx(moved, tmp_path / "there.onnx").exists()
 
 
-@pytest.mark.parametrize(
-    ("rows", "labels", "message"),
-    [
-        ([300], [0], "rows holds 300, which was not asked for"),
-        ([-1], [0], "rows holds -1"),
-        ([0.5], [0], "wanted row numbers"),
-        ([], [], "rows has shape|rows is empty"),
-        ([1, 1], [0, 1], "contradict each other: row 1 is 0 and 1"),
-        ([1], [7], "labels holds 7 for row 1, an unknown class"),
-        ([1, 2], [0], "wanted one label for each of the 2 rows"),
-        ([1], [np.nan], "drop rows whose label is not known"),
-    ],
-)
-def test_bad_labels_are_refused_in_a_sentence(there, rows, labels, message):
-    with pytest.raises(ValueError, match=message):
-        there.with_labels(rows, labels)
-
-
-def test_a_contradiction_across_calls_loses_nothing(there):
-    known = there.with_labels([3], [1])
-    with pytest.raises(ValueError, match="row 3 is 1 and 2"):
-        known.with_labels([3], [2])
-    assert known.n_labels == 1
-    assert known.with_labels([3], [1]).n_labels == 1
-
-
-def test_bad_batches_are_refused(world):
-    cal, logits, features, _ = world
-    with pytest.raises(ValueError, match="logits is empty"):
-        NewDomain(cal, logits[:0], features[:0])
-    broken = logits.copy()
-    broken[4, 1] = np.nan
-    with pytest.raises(ValueError, match="NaN in row 4"):
-        NewDomain(cal, broken, features)
-    with pytest.raises(TypeError, match="wanted a fitted calibrator"):
-        NewDomain(object(), logits)
-
-
-def test_without_evidence_it_says_so_and_is_wider():
+def test_sets_need_scores_of_labelled_rows():
     logits, labels = logits_and_labels(600, 4, scale=1.5)
     cal = ch.TemperatureScaling().fit(logits[:300], labels[:300])
     there = NewDomain(cal, logits[300:])
-    assert "fitted without evidence" in str(there)
     assert "cannot be told" in str(there)
     with pytest.raises(ValueError, match="fitted without evidence"):
         there.sets(0.9, promise="pooled")
-    known = learn_evidence(
-        cal, logits[:300], labels[:300], sample_domain=np.arange(300) % 2
-    )
-    assert known.domains.tolist() == ["0", "1"]
-    narrower = NewDomain(cal, logits[300:], evidence=known).accuracy
-    assert narrower.high - narrower.low < there.accuracy.high - there.accuracy.low
-
-
-def test_one_domain_has_no_spread_and_says_so():
-    logits, labels = logits_and_labels(600, 4)
-    cal = ch.TemperatureScaling().fit(logits[:300], labels[:300])
     known = learn_evidence(cal, logits[:300], labels[:300])
     there = NewDomain(cal, logits[300:], evidence=known)
-    assert "fewer than two calibration domains" in str(there)
     assert there.sets(0.9, promise="pooled").sizes.min() >= 1
-
-
-def test_rows_nobody_asked_for_are_noted(there, world):
-    rows = np.setdiff1d(np.arange(300), there.rows_to_label(100))[:30]
-    assert "were not asked for" in str(there.with_labels(rows, world[3][rows]))
-    rows = there.rows_to_label(30)
-    assert "not asked" not in str(there.with_labels(rows, world[3][rows]))
 
 
 def test_the_figure_shows_every_step(there, world):

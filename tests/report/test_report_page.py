@@ -149,6 +149,21 @@ def test_sections_for_shift_examples_and_record(page):
     assert b64decode(pictures[0].split(",")[1]).startswith(b"\x89PNG")
 
 
+def test_the_new_domain_is_told_and_drawn(made, page):
+    section = page[page.index("<h2>In a new domain</h2>") :]
+    section = section[: section.index("</section>")]
+    held = "the 90\N{NO-BREAK SPACE}% interval held the truth in"
+    assert f"Auto: {held} 5 of 6 (83\N{NO-BREAK SPACE}%)" in section
+    assert f"Auto + batch + 20 labels: {held} 6 of 6" in section
+    assert "was off by 2.0 points" in section
+    for name in ("expected_accuracy", "error_by_labels", "evidence"):
+        assert f'class="figure {name}"' in section
+    (table,) = [t for t in all_tables(made) if t.name == "new-domain"]
+    cells = {(c["row"], c["column"]): c for c in table.cells.iter_rows(named=True)}
+    assert cells["Auto", "90 % interval covers"]["value"] == pytest.approx(500 / 6)
+    assert cells["Plain scaling, 20 labels", "of target"]["mark"] == "20 labels"
+
+
 def test_failed_cells_stand_in_place_of_figures(tmp_path):
     failures = [
         ("nyt", "amazon", "*", "ValueError: no rows are left of amazon"),
@@ -337,6 +352,22 @@ def test_metadata_of_other_types_are_survived(tmp_path, npz, command):
     save_calibrator(fitted, calibrator, metadata=told | strange)
     code, _, err = command("evaluate", calibrator, npz, "--report", out)
     assert (code, err) == (0, "")
+
+
+@pytest.mark.filterwarnings("ignore:.*better off uncalibrated")
+def test_the_evaluation_of_unseen_domains_tells_what_was_expected(
+    tmp_path, npz, command
+):
+    calibrator, out = tmp_path / "c.skops", tmp_path / "e.html"
+    fit = "fit", npz, "--out", calibrator, "--calibrate-on", "clipart,product"
+    assert command(*fit)[0] == 0
+    words = "evaluate", calibrator, npz, "--report", out, "--draws", 20
+    code, _, err = command(*words)
+    assert code == 0, err
+    page = out.read_text()
+    section = page[page.index("<h2>In a new domain</h2>") :]
+    assert "in 1 domain." in section
+    assert "Auto + batch + 20 labels: the 90" in section
 
 
 def test_evaluation_report_of_a_method_that_changes_scores(tmp_path, npz, command):

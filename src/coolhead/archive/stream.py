@@ -7,6 +7,7 @@ import numpy as np
 
 from coolhead.archive.checks import check_values
 from coolhead.archive.prediction_file import Columns, PredictionFile, naming
+from coolhead.numerics.checks import check_choice
 from coolhead.numerics.probabilities import (
     check_probabilities,
     logits_from_probabilities,
@@ -65,8 +66,7 @@ def block_length(file: PredictionFile) -> int:
 
 def score_column(file: PredictionFile, scores: str) -> str:
     """Which column of the file holds the scores that were asked for."""
-    if scores not in ("logits", "probabilities"):
-        raise ValueError(f"input is {scores!r}; wanted 'logits' or 'probabilities'")
+    check_choice(scores, "input", "logits", "probabilities")
     if scores in file.widths:
         return scores
     if scores == "logits" and "probabilities" in file.widths:

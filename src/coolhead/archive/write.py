@@ -125,17 +125,9 @@ def _sink_parquet(frame: pl.LazyFrame, path: Path, rows: int) -> None:
     frame.sink_parquet(path, row_group_size=rows, compression_level=1, statistics=False)
 
 
-def _sink_arrow(frame: pl.LazyFrame, path: Path, rows: int) -> None:
-    frame.sink_ipc(path)
-
-
-def _sink_csv(frame: pl.LazyFrame, path: Path, rows: int) -> None:
-    frame.sink_csv(path)
-
-
 WRITERS: dict[str, Callable[..., None]] = {
     ".parquet": _write_table(_sink_parquet),
-    ".arrow": _write_table(_sink_arrow),
-    ".csv": _write_table(_sink_csv),
+    ".arrow": _write_table(lambda frame, path, rows: frame.sink_ipc(path)),
+    ".csv": _write_table(lambda frame, path, rows: frame.sink_csv(path)),
     ".npy": _write_array,
 }

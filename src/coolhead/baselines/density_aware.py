@@ -1,5 +1,6 @@
 """DAC: the further a sample lies from known data, the higher its temperature."""
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -8,13 +9,16 @@ from sklearn.neighbors import NearestNeighbors
 
 from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.data import CalibrationData
+from coolhead.calibrators.parameters import parameters
 from coolhead.calibrators.quality import remember_beyond
 from coolhead.calibrators.temperature import set_level
+from coolhead.numerics.checks import check_choice
 from coolhead.numerics.slopes import temperature_slopes
 
 FLOOR_SHARE = 0.1
 
 
+@parameters
 class DensityAwareTemperature(TemperatureCalibrator):
     """T(x) = w₀ + Σ_l w_l s_l(x), with s_l the squared distance to a near neighbour.
 
@@ -42,29 +46,22 @@ class DensityAwareTemperature(TemperatureCalibrator):
     takes = ("features", "reference")
     uses_features = True
 
-    def __init__(
-        self,
-        n_neighbors: int = 10,
-        *,
-        neighbor: str = "kth",
-        layer_widths: tuple[int, ...] | None = None,
-        loss: str = "nll",
-        max_reference: int = 10_000,
-        random_state: int = 0,
-    ):
-        self.n_neighbors = n_neighbors
-        self.neighbor = neighbor
-        self.layer_widths = layer_widths
-        self.loss = loss
-        self.max_reference = max_reference
-        self.random_state = random_state
+    n_neighbors: int = 10
+    _: KW_ONLY
+    neighbor: str = "kth"
+    layer_widths: tuple[int, ...] | None = None
+    loss: str = "nll"
+    max_reference: int = 10_000
+    random_state: int = 0
 
     def _learn(self, data: CalibrationData) -> None:
         # Without training rows each row is measured against the other calibration rows.
-        self._check_options()
+        check_choice(self.neighbor, "neighbor", "kth", "nearest")
+        check_choice(self.loss, "loss", "nll", "brier")
+        if self.n_neighbors < 1:
+            raise ValueError(f"n_neighbors is {self.n_neighbors}; wanted at least 1")
         own = data.reference is None
         known: Any = data.features if own else data.reference
-        self._layers()
         rng = np.random.default_rng(self.random_state)
         kept = np.sort(rng.permutation(len(known))[: self.max_reference])
         self.reference_ = known[kept].astype(np.float32)
@@ -75,24 +72,13 @@ class DensityAwareTemperature(TemperatureCalibrator):
         self._fit_weights(data, distances)
         remember_beyond(self, data, self._combine(distances), solution)
 
-    def _check_options(self) -> None:
-        if self.neighbor not in ("kth", "nearest"):
-            raise ValueError(
-                f"neighbor is {self.neighbor!r}; wanted 'kth' or 'nearest'"
-            )
-        if self.loss not in ("nll", "brier"):
-            raise ValueError(f"loss is {self.loss!r}; wanted 'nll' or 'brier'")
-        if self.n_neighbors < 1:
-            raise ValueError(f"n_neighbors is {self.n_neighbors}; wanted at least 1")
-
     def _layers(self) -> list[slice]:
         widths: Any = self.layer_widths or (self.n_features_,)
         if sum(widths) != self.n_features_:
-            msg = (
+            raise ValueError(
                 f"layer_widths sum to {sum(widths)}, features have "
                 f"{self.n_features_} columns"
             )
-            raise ValueError(msg)
         ends = np.cumsum(widths)
         return [
             slice(int(end - w), int(end)) for end, w in zip(ends, widths, strict=True)

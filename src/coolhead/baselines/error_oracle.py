@@ -8,6 +8,7 @@ import numpy as np
 
 from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.data import CalibrationData
+from coolhead.calibrators.parameters import parameters
 from coolhead.calibrators.quality import remember_quality
 from coolhead.metrics import expected_calibration_error
 from coolhead.numerics.softmax import confidence
@@ -17,6 +18,7 @@ GRID_POINTS = 200
 FINE_POINTS = 41
 
 
+@parameters
 class OracleErrorTemperature(TemperatureCalibrator):
     """The temperature with the smallest calibration error on labelled target rows.
 
@@ -33,8 +35,7 @@ class OracleErrorTemperature(TemperatureCalibrator):
     status_, nll_, nll_uncalibrated_
     """
 
-    def __init__(self, n_bins: int = 15):
-        self.n_bins = n_bins
+    n_bins: int = 15
 
     def _learn(self, data: CalibrationData) -> None:
         spread = data.rows.typical_spread()

@@ -1,19 +1,21 @@
 """MD-TS: each domain's temperature, regressed on the features of its samples."""
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
 from sklearn.linear_model import Ridge
 
 from coolhead.calibrators.base import TemperatureCalibrator
+from coolhead.calibrators.clustered.calibrators import temperature_bounds
 from coolhead.calibrators.data import CalibrationData
+from coolhead.calibrators.parameters import parameters
 from coolhead.calibrators.quality import remember_quality
 from coolhead.calibrators.temperature import set_level
 from coolhead.numerics.temperature import Status, solve_temperatures
 
-FLOOR_SHARE = 0.1
 
-
+@parameters
 class MultiDomainTemperature(TemperatureCalibrator):
     """T(x) = c + w·h, by penalised regression of domain temperatures on features.
 
@@ -39,13 +41,11 @@ class MultiDomainTemperature(TemperatureCalibrator):
     needs = ("features", "domains")
     uses_features = True
 
-    def __init__(self, *, penalty: float = 1e-3, clip: str = "floor"):
-        self.penalty = penalty
-        self.clip = clip
+    _: KW_ONLY
+    penalty: float = 1e-3
+    clip: str = "floor"
 
     def _learn(self, data: CalibrationData) -> None:
-        if self.clip not in ("floor", "range"):
-            raise ValueError(f"clip is {self.clip!r}; wanted 'floor' or 'range'")
         self._fit_domains(data)
         heights = self.domain_temperatures_[data.domains.codes]
         self._fit_line(data.features, heights, data.weights)
@@ -73,14 +73,7 @@ class MultiDomainTemperature(TemperatureCalibrator):
         model.fit(features, heights.astype(features.dtype), sample_weight=weights)
         self.coef_ = model.coef_.astype(np.float64)
         self.intercept_ = float(model.intercept_)
-        lowest, highest = (
-            float(self.domain_temperatures_.min()),
-            float(self.domain_temperatures_.max()),
-        )
-        within = self.clip == "range"
-        self.bounds_ = (
-            (lowest, highest) if within else (FLOOR_SHARE * lowest, float("inf"))
-        )
+        self.bounds_ = temperature_bounds(self.domain_temperatures_, self.clip)
 
     def _worst_status(self) -> str:
         fitted = np.all(self.domain_status_ == Status.CONVERGED)

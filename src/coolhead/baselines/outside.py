@@ -1,18 +1,20 @@
 """Let a calibrator from another library take part in the same comparison."""
 
 from copy import deepcopy
+from dataclasses import KW_ONLY
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import clone
 
 from coolhead.baselines.classwise.base import ScoreCalibrator, ScoreData
+from coolhead.calibrators.parameters import parameters
+from coolhead.numerics.checks import check_choice
 from coolhead.numerics.softmax import softmax
 from coolhead.numerics.temperature import Status
 
-INPUTS = ("probabilities", "logits")
 
-
+@parameters
 class OutsideCalibrator(ScoreCalibrator):
     """Wraps any object with `fit(probabilities, labels)` and `predict_proba`.
 
@@ -31,26 +33,23 @@ class OutsideCalibrator(ScoreCalibrator):
     accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
     """
 
-    def __init__(self, calibrator: Any, *, inputs: str = "probabilities"):
-        self.calibrator = calibrator
-        self.inputs = inputs
+    calibrator: Any
+    _: KW_ONLY
+    inputs: str = "probabilities"
 
     def __sklearn_clone__(self) -> Self:
         return type(self)(_unfitted(self.calibrator), inputs=self.inputs)
 
     def _learn_scores(self, data: ScoreData) -> str:
-        if self.inputs not in INPUTS:
-            msg = f"inputs is {self.inputs!r}; wanted 'probabilities' or 'logits'"
-            raise ValueError(msg)
+        check_choice(self.inputs, "inputs", "probabilities", "logits")
         names = [
             n for n in ("predict_proba", "transform") if hasattr(self.calibrator, n)
         ]
         if not names or not hasattr(self.calibrator, "fit"):
-            msg = (
+            raise ValueError(
                 f"calibrator is a {type(self.calibrator).__name__}; wanted an object "
                 "with fit and predict_proba (or transform)"
             )
-            raise ValueError(msg)
         copy = _unfitted(self.calibrator)
         given = self._inputs(data.logits)
         uneven = np.ptp(data.weights) > 0
@@ -79,11 +78,10 @@ class OutsideCalibrator(ScoreCalibrator):
         """Put the columns where they belong; absent classes keep their share."""
         known = np.asarray(getattr(self.calibrator_, "classes_", []))
         if len(known) != found.shape[1]:
-            msg = (
+            raise ValueError(
                 f"{type(self.calibrator_).__name__} returned {found.shape[1]} columns "
                 f"for {self.n_classes_} classes and has no classes_ to say which"
             )
-            raise ValueError(msg)
         filled = plain.copy()
         left = plain[:, known].sum(axis=1, keepdims=True)
         filled[:, known] = found * left

@@ -4,12 +4,13 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from coolhead.baselines.classwise.ets import EnsembleTemperatureScaling
 from coolhead.baselines.density_aware import DensityAwareTemperature
-from coolhead.calibrators.base import Calibrator
+from coolhead.calibrators.base import Answer
 from coolhead.calibrators.data import CalibrationData, fresh
+from coolhead.calibrators.parameters import parameters
+from coolhead.calibrators.parts import OfParts
 from coolhead.calibrators.quality import is_above
 from coolhead.numerics.checks import check_logit_values
 from coolhead.numerics.moments import summarise_rows
@@ -17,7 +18,8 @@ from coolhead.numerics.softmax import log_loss_rows
 from coolhead.numerics.temperature import Status
 
 
-class TwoStageCalibration(Calibrator):
+@parameters
+class TwoStageCalibration(OfParts):
     """base(z / T(x)): first T(x) evens out the samples, then `base` sees them all.
 
     With the defaults this is DAC as published, whose second stage is ETS.
@@ -33,46 +35,29 @@ class TwoStageCalibration(Calibrator):
     status_, nll_, nll_uncalibrated_, accuracy_change_ : of the fit set.
     """
 
-    def __init__(self, first: Any = None, base: Any = None):
-        self.first = first
-        self.base = base
+    first: Any = None
+    base: Any = None
 
-    def _stages(self) -> tuple[Any, Any]:
+    def _parts(self) -> tuple[Any, Any]:
         first = DensityAwareTemperature() if self.first is None else self.first
         return first, EnsembleTemperatureScaling() if self.base is None else self.base
 
-    @property
-    def uses_features(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Whether a stage depends on features."""
-        return any(stage.uses_features for stage in self._stages())
-
-    @property
-    def takes(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """What the two stages take together."""
-        kinds = [kind for stage in self._stages() for kind in stage.takes]
-        return tuple(dict.fromkeys(kinds))
-
     def _learn(self, data: CalibrationData) -> None:
-        first, base = self._stages()
+        first, base = self._parts()
         self.first_ = fresh(first).fit_part(data)
         scaled = self._scaled(data.logits, data.features)
         rows = summarise_rows(scaled, data.labels, scores=True)
         self.base_ = fresh(base).fit_part(replace(data, rows=rows))
         self._judge(data)
 
-    def predict_proba(
-        self, logits: ArrayLike, features: ArrayLike | None = None
-    ) -> np.ndarray:
-        """Calibrated probabilities (n, k)."""
-        logits, features = self._check_query(logits, features)
-        return self.base_.predict_proba(self._scaled(logits, features), features)
+    def _predict(self, logits: np.ndarray, features: Any) -> Answer:
+        scaled = self._scaled(logits, features)
+        return self.base_._predict(scaled, features)[0], None
 
-    def confidence(
-        self, logits: ArrayLike, features: ArrayLike | None = None
+    def _confidence(
+        self, logits: np.ndarray, features: Any
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Calibrated confidence and predicted class, (n,) each."""
-        logits, features = self._check_query(logits, features)
-        return self.base_.confidence(self._scaled(logits, features), features)
+        return self.base_._confidence(self._scaled(logits, features), features)
 
     def _scaled(self, logits: np.ndarray, features: Any) -> np.ndarray:
         check_logit_values(logits, "logits")

@@ -1,16 +1,19 @@
 """The calibrator to take when there is no reason to take another."""
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
 
 from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.data import CalibrationData
+from coolhead.calibrators.parameters import parameters
 from coolhead.calibrators.select.calibrator import SelectByDomain
 from coolhead.calibrators.shift_aware.calibrator import ShiftAwareTemperature
 from coolhead.calibrators.temperature import TemperatureScaling
 
 
+@parameters
 class AutoCalibrator(TemperatureCalibrator):
     """Shift-aware temperatures, moved towards simpler ones where left-out domains ask.
 
@@ -36,8 +39,8 @@ class AutoCalibrator(TemperatureCalibrator):
     takes = ("features", "source", "reference")
     uses_features = True
 
-    def __init__(self, *, random_state: Any = 0):
-        self.random_state = random_state
+    _: KW_ONLY
+    random_state: Any = 0
 
     def _learn(self, data: CalibrationData) -> None:
         data = data.without_weightless()

@@ -18,6 +18,8 @@ from coolhead.numerics.checks import (
 from coolhead.shift.clusters import Clusters, locate
 from coolhead.shift.coverage import Coverage, coverage
 
+Answer = tuple[np.ndarray, np.ndarray | None]
+
 
 class PredictionDetails(NamedTuple):
     """What a calibrator knows about each row.
@@ -140,14 +142,13 @@ class Calibrator(BaseEstimator):
         self, logits: ArrayLike, features: ArrayLike | None = None
     ) -> np.ndarray:
         """Calibrated probabilities (n, k)."""
-        raise NotImplementedError(f"{type(self).__name__} does not define its map")
+        return self._predict(*self._check_query(logits, features))[0]
 
     def confidence(
         self, logits: ArrayLike, features: ArrayLike | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Calibrated confidence and predicted class, (n,) each."""
-        probabilities = self.predict_proba(logits, features)
-        return probabilities.max(axis=1), probabilities.argmax(axis=1)
+        return self._confidence(*self._check_query(logits, features))
 
     def details(
         self, logits: ArrayLike, features: ArrayLike | None = None
@@ -156,8 +157,12 @@ class Calibrator(BaseEstimator):
 
         Where predictions do not depend on features, cluster and coverage are None.
         """
-        probabilities = self.predict_proba(logits, features)
-        return self._describe(probabilities, None, features)
+        logits, rows = self._check_query(logits, features)
+        answer = self._predict(logits, rows)
+        if rows is None:
+            return PredictionDetails(*answer, None, None)
+        nearest, distance = locate(self.clusters_, rows)
+        return PredictionDetails(*answer, nearest, distance <= 1, distance)
 
     def coverage(self, features: ArrayLike) -> Coverage:
         """How far rows of features (n, d) lie outside the calibration data.
@@ -173,17 +178,19 @@ class Calibrator(BaseEstimator):
             )
         return coverage(features, self.clusters_)
 
-    def _describe(
-        self, probabilities: np.ndarray, temperature: np.ndarray | None, features: Any
-    ) -> PredictionDetails:
-        if not self.uses_features:
-            return PredictionDetails(probabilities, temperature, None, None)
-        nearest, distance = locate(self.clusters_, np.asarray(features))
-        covered = distance <= 1
-        return PredictionDetails(probabilities, temperature, nearest, covered, distance)
-
     def _learn(self, data: CalibrationData) -> None:
         raise NotImplementedError(f"{type(self).__name__} does not define _learn")
+
+    def _predict(self, logits: np.ndarray, features: Any) -> Answer:
+        """Probabilities (n, k) of checked rows and, if there is one, their T (n,)."""
+        raise NotImplementedError(f"{type(self).__name__} does not define its map")
+
+    def _confidence(
+        self, logits: np.ndarray, features: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Largest probability and its class, where the others may stay unbuilt."""
+        probabilities = self._predict(logits, features)[0]
+        return probabilities.max(axis=1), probabilities.argmax(axis=1)
 
     def _check_query(
         self, logits: Any, features: Any
@@ -230,34 +237,14 @@ class TemperatureCalibrator(Calibrator):
         check_logit_values(logits, "logits")
         return self._temperatures(logits, features)
 
-    def predict_proba(
-        self, logits: ArrayLike, features: ArrayLike | None = None
-    ) -> np.ndarray:
-        """Calibrated probabilities softmax(z / T(x)), (n, k)."""
-        logits, features = self._check_query(logits, features)
-        return softmax.softmax(logits, self._temperatures(logits, features))
-
-    def confidence(
-        self, logits: ArrayLike, features: ArrayLike | None = None
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Calibrated confidence and predicted class, (n,) each.
-
-        The (n, k) probabilities are never built.
-        """
-        logits, features = self._check_query(logits, features)
-        return softmax.confidence(logits, self._temperatures(logits, features))
-
-    def details(
-        self, logits: ArrayLike, features: ArrayLike | None = None
-    ) -> PredictionDetails:
-        """Probabilities, temperature, nearest cluster and coverage of each row.
-
-        Where T does not depend on features, cluster and coverage are None.
-        """
-        logits, features = self._check_query(logits, features)
+    def _predict(self, logits: np.ndarray, features: Any) -> Answer:
         temperature = self._temperatures(logits, features)
-        probabilities = softmax.softmax(logits, temperature)
-        return self._describe(probabilities, temperature, features)
+        return softmax.softmax(logits, temperature), temperature
+
+    def _confidence(
+        self, logits: np.ndarray, features: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        return softmax.confidence(logits, self._temperatures(logits, features))
 
     def _temperatures(self, logits: np.ndarray, features: Any) -> np.ndarray:
         """T of each row; of no rows, none, whatever the method would need of them."""

@@ -1,5 +1,6 @@
 """Ensemble of temperatures: averaging scaled logits is a harmonic mean of T."""
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,15 @@ from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.clustered.calibrators import (
     NearestClusterTemperature,
     RegressedTemperature,
-    clusters_of,
 )
 from coolhead.calibrators.data import CalibrationData, fit_with, fresh
+from coolhead.calibrators.parameters import parameters
+from coolhead.calibrators.parts import OfParts
 from coolhead.calibrators.temperature import TemperatureScaling
 
 
-class TemperatureEnsemble(TemperatureCalibrator):
+@parameters
+class TemperatureEnsemble(OfParts, TemperatureCalibrator):
     """The mean of the members' scaled logits, exactly: 1/T = mean of the 1/T_m.
 
     Parameters
@@ -35,33 +38,15 @@ class TemperatureEnsemble(TemperatureCalibrator):
         largest share, where several members clip).
     """
 
-    def __init__(
-        self,
-        members: list[TemperatureCalibrator] | None = None,
-        n_clusters: int = 8,
-        *,
-        random_state: Any = 0,
-    ):
-        self.members = members
-        self.n_clusters = n_clusters
-        self.random_state = random_state
-
-    @property
-    def uses_features(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Whether a member does."""
-        return self.members is None or any(m.uses_features for m in self._given())
-
-    @property
-    def takes(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """What the members take together."""
-        if self.members is None:
-            return ("features",)
-        return tuple(dict.fromkeys(kind for m in self._given() for kind in m.takes))
+    members: list[TemperatureCalibrator] | None = None
+    n_clusters: int = 8
+    _: KW_ONLY
+    random_state: Any = 0
 
     def _learn(self, data: CalibrationData) -> None:
         if self.members is None:
             return self._remember(self._default_members(data))
-        return self._remember([fit_with(fresh(m), data) for m in self._given()])
+        return self._remember([fit_with(fresh(m), data) for m in self._parts()])
 
     def clipped(self, features: ArrayLike) -> np.ndarray:
         """Which rows of features (n, d) get a T that a member clipped, (n,) bool."""
@@ -73,8 +58,10 @@ class TemperatureEnsemble(TemperatureCalibrator):
         ]
         return np.any(marks, axis=0)
 
-    def _given(self) -> list[TemperatureCalibrator]:
-        members = list(self.members or ())
+    def _parts(self) -> list[TemperatureCalibrator]:
+        if self.members is None:
+            return list(self.default_members())
+        members = list(self.members)
         wrong = [m for m in members if not isinstance(m, TemperatureCalibrator)]
         if wrong or not members:
             found = type(wrong[0]).__name__ if wrong else "no calibrator"
@@ -85,16 +72,11 @@ class TemperatureEnsemble(TemperatureCalibrator):
 
     def _remember(self, members: list[TemperatureCalibrator]) -> None:
         self.members_ = members
-        own = [member for member in members if member.uses_features]
-        if own:
-            self.clusters_ = own[0].clusters_
         inverses = [1 / member.temperature_ for member in self.members_]
         self.temperature_ = float(1 / np.mean(inverses))
         self.status_ = np.array([_joined(member.status_) for member in self.members_])
         self.n_fallbacks_ = sum(getattr(m, "n_fallbacks_", 0) for m in self.members_)
-        self.clipped_share_ = max(
-            getattr(m, "clipped_share_", 0.0) for m in self.members_
-        )
+        self.clipped_share_ = max(getattr(m, "clipped_share_", 0.0) for m in members)
         found = [m.clusters_ for m in self.members_ if hasattr(m, "clusters_")]
         if found:
             self.clusters_ = found[0]
@@ -102,7 +84,7 @@ class TemperatureEnsemble(TemperatureCalibrator):
     def _default_members(self, data: CalibrationData) -> list[TemperatureCalibrator]:
         """The three methods of the paper on one k-means and one set of fits."""
         constant, nearest, line = members = self.default_members()
-        fitted = clusters_of(nearest, data)
+        fitted = nearest._fit_clusters(data)
         constant._remember(fitted.set_level)
         for member in (nearest, line):
             member._remember(fitted)

@@ -1,15 +1,18 @@
 """A fitted calibrator moved to one domain: log T' = m + offset + slope (log T - m)."""
 
+from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from coolhead.calibrators.base import TemperatureCalibrator
-from coolhead.shift.clusters import Clusters
+from coolhead.calibrators.parameters import parameters
+from coolhead.calibrators.parts import OfParts
 
 
-class OffsetTemperature(TemperatureCalibrator):
+@parameters
+class OffsetTemperature(OfParts, TemperatureCalibrator):
     """What `NewDomain` hands out: another calibrator's T(x), moved as a whole.
 
     Parameters
@@ -25,32 +28,13 @@ class OffsetTemperature(TemperatureCalibrator):
     status_ : str, that of the base and by how much it was moved.
     """
 
-    def __init__(
-        self,
-        base: TemperatureCalibrator,
-        offset: float = 0.0,
-        slope: float = 1.0,
-        middle: float = 0.0,
-    ):
-        self.base = base
-        self.offset = offset
-        self.slope = slope
-        self.middle = middle
+    base: TemperatureCalibrator
+    offset: float = 0.0
+    slope: float = 1.0
+    middle: float = 0.0
 
-    @property
-    def uses_features(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """True if the base uses features."""
-        return self.base.uses_features
-
-    @property
-    def takes(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """What the base takes."""
-        return self.base.takes
-
-    @property
-    def clusters_(self) -> Clusters:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Those of the base."""
-        return self.base.clusters_
+    def _parts(self) -> list[TemperatureCalibrator]:
+        return [self.base]
 
     def fit(self, logits: ArrayLike, labels: ArrayLike, **given: Any) -> Self:
         """Refused: the offset was found by `NewDomain`, which has no labelled set."""
@@ -62,20 +46,11 @@ class OffsetTemperature(TemperatureCalibrator):
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self.base, "n_classes_")
 
-    @property
-    def n_classes_(self) -> int:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Number of columns of the logits."""
-        return self.base.n_classes_
-
-    @property
-    def n_features_(self) -> int | None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Width of the features, None where they are not used."""
-        return self.base.n_features_
-
-    @property
-    def n_features_in_(self) -> int:
-        """The same as `n_classes_`, under the name scikit-learn looks for."""
-        return self.base.n_classes_
+    # What a prediction is checked against, and what coverage is measured in.
+    n_classes_ = property(attrgetter("base.n_classes_"))  # pyright: ignore
+    n_features_in_ = n_classes_
+    n_features_ = property(attrgetter("base.n_features_"))  # pyright: ignore
+    clusters_ = property(attrgetter("base.clusters_"))  # pyright: ignore
 
     @property
     def temperature_(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]

@@ -1,6 +1,6 @@
 """Did the fit help on the very rows it was made on?"""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -12,14 +12,6 @@ from coolhead.numerics.temperature import Solution, Status
 ROUNDING = 1e-6
 
 
-class FitQuality(NamedTuple):
-    """Mean loss on the fit set, with and without calibration, and the status."""
-
-    status: str
-    nll: float
-    nll_uncalibrated: float
-
-
 def remember_quality(
     calibrator: Any,
     data: CalibrationData,
@@ -28,8 +20,7 @@ def remember_quality(
 ) -> None:
     """Store status and losses of a temperature fitted on these rows."""
     losses = log_loss_rows(data.logits, data.labels, temperature)
-    quality = judge_losses(losses, data.logits, data.labels, data.weights, status)
-    calibrator.status_, calibrator.nll_, calibrator.nll_uncalibrated_ = quality
+    remember_losses(calibrator, losses, data, status)
 
 
 def remember_beyond(
@@ -41,24 +32,21 @@ def remember_beyond(
         calibrator.status_ = status_beyond(common, temperature, calibrator.nll_)
 
 
-def judge_losses(
-    losses: np.ndarray,
-    logits: np.ndarray,
-    labels: np.ndarray,
-    weights: np.ndarray | None,
-    status: str,
-) -> FitQuality:
-    """Keep `status`, unless the mean of the losses (n,) rose above uncalibrated.
+def remember_losses(
+    calibrator: Any, losses: np.ndarray, data: Any, status: str
+) -> None:
+    """Store `status`, unless the mean of the losses (n,) rose above uncalibrated.
 
     A method that minimises something else than the negative log-likelihood may raise
     it; then the status becomes `Status.NLL_ABOVE_UNCALIBRATED`.
     """
-    nll = float(np.average(losses, weights=weights))
-    before = log_loss_rows(logits, labels, 1.0)
-    uncalibrated = float(np.average(before, weights=weights))
-    if is_above(nll, uncalibrated):
-        status = Status.NLL_ABOVE_UNCALIBRATED
-    return FitQuality(str(status), nll, uncalibrated)
+    before = log_loss_rows(data.logits, data.labels, 1.0)
+    nll, uncalibrated = (
+        float(np.average(rows, weights=data.weights)) for rows in (losses, before)
+    )
+    above = is_above(nll, uncalibrated)
+    calibrator.nll_, calibrator.nll_uncalibrated_ = nll, uncalibrated
+    calibrator.status_ = str(Status.NLL_ABOVE_UNCALIBRATED if above else status)
 
 
 def is_above(nll: float, reference: float) -> bool:

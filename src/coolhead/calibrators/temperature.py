@@ -4,9 +4,12 @@ import numpy as np
 
 from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.data import CalibrationData
+from coolhead.calibrators.parameters import parameters
+from coolhead.numerics.checks import check_choice
 from coolhead.numerics.temperature import Solution, Status, solve_temperatures
 
 
+@parameters
 class TemperatureScaling(TemperatureCalibrator):
     """One temperature, learned from all calibration domains together.
 
@@ -25,8 +28,7 @@ class TemperatureScaling(TemperatureCalibrator):
     nll_, log_temperature_se_ : mean loss at the fit, and the standard error of log T
     """
 
-    def __init__(self, domain_weights: str = "pooled"):
-        self.domain_weights = domain_weights
+    domain_weights: str = "pooled"
 
     def _learn(self, data: CalibrationData) -> None:
         weights = weigh_domains(data, self.domain_weights)
@@ -54,12 +56,9 @@ def set_level(data: CalibrationData, weights: np.ndarray | None) -> Solution:
 
 def weigh_domains(data: CalibrationData, domain_weights: str) -> np.ndarray | None:
     """Weights under which each domain counts by its size, or equally."""
+    check_choice(domain_weights, "domain_weights", "pooled", "equal")
     if domain_weights == "pooled":
         return data.weights
-    if domain_weights != "equal":
-        raise ValueError(
-            f"domain_weights is {domain_weights!r}; wanted 'pooled' or 'equal'"
-        )
     if not data.domains_known:
         raise ValueError(
             "sample_domain is missing: domain_weights='equal' needs the domain of "

@@ -1,5 +1,6 @@
 """Apply a saved calibrator to a file of predictions of any size."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -32,19 +33,14 @@ def apply(
     check_input(predictions)
     check_output(out, inputs=[calibrator, predictions])
     from coolhead.apply import apply_calibrator
-    from coolhead.archive import open_predictions
     from coolhead.archive.write import ENDINGS
     from coolhead.cli.terminal import plain_warnings, print_json, print_pairs
-    from coolhead.persist import read_header
     from coolhead.progress import progress_bar
 
     check_output(out, endings=ENDINGS)
-    fitted = load_fitted(calibrator)
-    metadata = read_header(calibrator)["metadata"]
-    names = known_classes(metadata)
     kept = () if keep is None else [name.strip() for name in keep.split(",")]
-    opened = open_predictions(predictions, names, keep=kept)
-    check_class_names(metadata, opened)
+    opening = open_both(calibrator, predictions, scores, keep=kept)
+    fitted, metadata, opened, kind = opening
     monitor = build_monitor(metadata)
     with (
         plain_warnings(),
@@ -54,17 +50,30 @@ def apply(
             fitted,
             opened,
             out,
-            input=wanted_input(scores, metadata, opened),
+            input=kind,
             monitor=monitor,
             progress=advance,
-            class_names=names,
+            class_names=known_classes(metadata),
         )
     summary = {"out": str(out), "n_rows": n_rows, **watched(monitor)}
     if as_json:
         print_json(summary)
         return
-    told = {name: value for name, value in summary.items() if value is not None}
-    print_pairs({key: _shown(value) for key, value in told.items()})
+    print_pairs({name: value for name, value in summary.items() if value is not None})
+
+
+def open_both(
+    calibrator: Path, predictions: Path, scores: Any, keep: Sequence[str] = ()
+) -> tuple:
+    """Calibrator, its metadata, the opened predictions and what their scores are."""
+    from coolhead.archive import open_predictions
+    from coolhead.persist import read_header
+
+    fitted = load_fitted(calibrator)
+    metadata = read_header(calibrator)["metadata"]
+    opened = open_predictions(predictions, known_classes(metadata), keep=keep)
+    check_class_names(metadata, opened)
+    return fitted, metadata, opened, wanted_input(scores, metadata, opened)
 
 
 def load_fitted(path: Path) -> Any:
@@ -125,7 +134,3 @@ def check_class_names(metadata: dict[str, Any], opened: Any) -> None:
             f"{opened.path} has the classes {', '.join(found[:5])}, ...; wanted those "
             f"of fit in the same order: {', '.join(fitted[:5])}, ..."
         )
-
-
-def _shown(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from coolhead.cli.methods import ClustersOption, SeedOption
-from coolhead.cli.terminal import InputKind, InputOption, JsonOption
+from coolhead.cli.terminal import DrawsOption, InputKind, InputOption, JsonOption
 
 
 def compare(
@@ -19,7 +19,7 @@ def compare(
     ] = None,
     scores: InputOption = InputKind.LOGITS,
     clusters: ClustersOption = 8,
-    draws: Annotated[int, typer.Option(min=10, help="Bootstrap resamples.")] = 1000,
+    draws: DrawsOption = 1000,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:

@@ -1,22 +1,17 @@
 """The default experiment, from nothing to a report."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import typer
+
+from coolhead.cli.terminal import FolderOption, JobsOption
 
 SOURCE, CALIBRATION, TARGET = "amazon", ("movies", "nyt"), "tweets"
 LABELS = 20
 
 
-def demo(
-    folder: Annotated[Path, typer.Option(help="Folder that holds the runs.")] = Path(
-        "runs"
-    ),
-    jobs: Annotated[
-        int | None, typer.Option(help="Worker processes; all cores by default.")
-    ] = None,
-) -> None:
+def demo(folder: FolderOption = Path("runs"), jobs: JobsOption = None) -> None:
     """Sentiment in four kinds of text: who stays calibrated where nobody has data?"""
     from coolhead.cli.run import run_and_show
     from coolhead.cli.terminal import plain_warnings

@@ -34,6 +34,7 @@ def expect(
             {
                 "accuracy": there.accuracy,
                 "n_rows": there.n_rows,
+                "drawn_from": there.drawn_from,
                 "share_outside": None if outside is None else outside.share_outside,
                 "evidence": there.evidence,
                 "threshold": limit,
@@ -45,29 +46,38 @@ def expect(
     print_pairs({f"{accuracy:.0%} right": str(limit)})
 
 
-def open_domain(calibrator: Path, predictions: Path, scores: Any) -> Any:
-    """A `NewDomain` of a saved calibrator and a file of predictions."""
+def open_domain(
+    calibrator: Path,
+    predictions: Path,
+    scores: Any,
+    labelled: tuple[list[int], list[int]] | None = None,
+) -> Any:
+    """A `NewDomain` of a saved calibrator and a file of predictions of any size.
+
+    The file is read block by block; of a long one a sample of rows is kept.
+
+    labelled : rows of the file and their classes, where some are known.
+    """
     from coolhead.files import check_input
 
     check_input(calibrator)
     check_input(predictions)
-    from coolhead.archive import open_predictions
-    from coolhead.archive.stream import checked_scores, score_column
-    from coolhead.cli.apply import (
-        check_class_names,
-        known_classes,
-        load_fitted,
-        wanted_input,
-    )
+    from coolhead.apply import check_columns
+    from coolhead.archive import stream_blocks
+    from coolhead.archive.sample import sample_blocks, sample_length
+    from coolhead.cli.apply import open_both
     from coolhead.new_domain import NewDomain
-    from coolhead.persist import read_header
 
-    fitted = load_fitted(calibrator)
-    metadata = read_header(calibrator)["metadata"]
-    opened = open_predictions(predictions, known_classes(metadata))
-    check_class_names(metadata, opened)
-    kind = wanted_input(scores, metadata, opened)
-    name = score_column(opened, kind)
-    columns = opened.load()
-    logits = checked_scores(columns, name, kind)
-    return NewDomain(fitted, logits, columns.get("features"))
+    fitted, _, opened, kind = open_both(calibrator, predictions, scores)
+    check_columns(fitted, opened)
+    rows, classes = labelled or ([], [])
+    most = sample_length(opened.bytes_per_row)
+    found = sample_blocks(stream_blocks(opened, scores=kind), most, keep=rows)
+    there = NewDomain(
+        fitted,
+        found.logits,
+        found.features,
+        row_numbers=found.rows,
+        drawn_from=found.n_rows if len(found.rows) < found.n_rows else None,
+    )
+    return there.with_labels(rows, classes) if rows else there

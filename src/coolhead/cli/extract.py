@@ -10,7 +10,7 @@ def extract(
     folder: Annotated[Path, typer.Argument(help="Images as domain/class/image.")],
     out: Annotated[Path, typer.Option(help="Archive to write (.safetensors).")],
     backbone: Annotated[
-        str, typer.Option(help="efficientnet-lite0, or timm:NAME.")
+        str, typer.Option(help="efficientnet-lite0, timm:NAME, torchvision:NAME.")
     ] = "efficientnet-lite0",
     weights: Annotated[
         Path | None, typer.Option(help="Local state dict: .pth or .safetensors.")
@@ -26,14 +26,23 @@ def extract(
         str | None, typer.Option(help="Only the official list: train or test.")
     ] = None,
     dtype: Annotated[str, typer.Option(help="float16 or float32.")] = "float16",
-    batch_size: Annotated[int, typer.Option(help="Images per batch.")] = 64,
-    workers: Annotated[int, typer.Option(help="Threads that read images.")] = 2,
+    engine: Annotated[
+        str, typer.Option(help="auto, onnx (ONNX Runtime, on a CPU) or torch.")
+    ] = "auto",
+    all_pixels: Annotated[
+        bool, typer.Option("--all-pixels", help="Decode JPEGs at their full size.")
+    ] = False,
+    batch_size: Annotated[int, typer.Option(help="Images per batch of torch.")] = 64,
+    workers: Annotated[
+        int | None, typer.Option(help="Threads that read images; one per core if none.")
+    ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, mps.")] = "cpu",
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave unreadable images out.")
     ] = False,
 ) -> None:
     """Run images through a network; after a kill the same command goes on."""
+    from coolhead.cli.terminal import plain_warnings
     from coolhead.files import check_input, check_output
 
     check_input(folder, "a folder of images")
@@ -41,7 +50,7 @@ def extract(
     check_output(out, inputs=inputs, endings=(".safetensors",))
     from coolhead.datasets import list_images
 
-    images = list_images(folder, skip_bad=skip_bad)
+    images = list_images(folder, skip_bad=skip_bad, decode=True, progress=True)
     for difference in images.differences:
         typer.echo(f"note: {difference}")
     images = images if role is None else images.only(role)
@@ -53,19 +62,24 @@ def extract(
         weights=weights,
         n_classes=len(images.class_names) if logits else None,
         feature_layer=layer,
+        all_pixels=all_pixels,
+        new_classifier=False,
     )
-    archive = extract_features(
-        images,
-        network,
-        out,
-        logits=logits,
-        dtype=dtype,
-        batch_size=batch_size,
-        workers=workers,
-        device=device,
-        skip_bad=skip_bad,
-        progress=True,
-    )
-    for skipped in archive.metadata["extraction"]["skipped"]:
+    with plain_warnings():
+        archive = extract_features(
+            images,
+            network,
+            out,
+            logits=logits,
+            dtype=dtype,
+            engine=engine,
+            batch_size=batch_size,
+            workers=workers,
+            device=device,
+            skip_bad=skip_bad,
+            progress=True,
+        )
+    record = archive.metadata["extraction"]
+    for skipped in record["skipped"]:
         typer.echo(f"skipped: {skipped}")
-    typer.echo(f"{out}: {archive!r}")
+    typer.echo(f"{out}: {archive!r}, computed by {record['engine']}")

@@ -97,7 +97,7 @@ def fit(
         {
             "method": f"{method} ({type(calibrator).__name__})",
             "fitted on": f"{metadata['n_rows']} rows of {domains}",
-            **{name: _shown(value) for name, value in _outcome(calibrator).items()},
+            **_outcome(calibrator, distinct=True),
             "written to": f"{out} ({summary['bytes'] / 1000:.0f} kB)",
         }
     )
@@ -162,7 +162,7 @@ def _about(calibrator: Any, rows: "DomainArchive") -> dict[str, Any]:
     return about
 
 
-def _outcome(calibrator: Any) -> dict[str, Any]:
+def _outcome(calibrator: Any, *, distinct: bool = False) -> dict[str, Any]:
     """Temperature and status, as far as the method has them."""
     import numpy as np
 
@@ -171,13 +171,8 @@ def _outcome(calibrator: Any) -> dict[str, Any]:
         outcome["temperature"] = calibrator.temperature_
     if hasattr(calibrator, "status_"):
         status = np.atleast_1d(calibrator.status_)
-        outcome["status"] = [str(text) for text in status]
+        told = [str(text) for text in status]
+        outcome["status"] = list(dict.fromkeys(told)) if distinct else told
     if hasattr(calibrator, "n_fallbacks_"):
         outcome["fallbacks"] = calibrator.n_fallbacks_
     return outcome
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, list):
-        return "; ".join(dict.fromkeys(value))
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

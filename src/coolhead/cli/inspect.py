@@ -29,7 +29,7 @@ def inspect(calibrator: CalibratorArgument, as_json: JsonOption = False) -> None
             "file": f"{calibrator} ({content['bytes'] / 1000:.0f} kB, format "
             f"{content['format_version']}, coolhead {content['coolhead_version']})",
             "fitted on": metadata.pop("file", "unknown"),
-            **{key: _shown(value) for key, value in metadata.items() if value},
+            **{key: value for key, value in metadata.items() if value},
         }
     )
     _print_description(content["calibrator"])
@@ -70,15 +70,15 @@ def describe(fitted: Any) -> dict[str, Any]:
 
 
 def _print_description(found: dict[str, Any], indent: str = "") -> None:
-    from coolhead.cli.terminal import print_table
+    from coolhead.cli.terminal import print_table, shown
 
     print(f"\n{indent}{found['class']}")
     for name in ("parameters", "temperature", "n_classes", "n_features"):
         if found.get(name) is not None:
-            print(f"{indent}  {name}: {_shown(found[name])}")
+            print(f"{indent}  {name}: {shown(found[name])}")
     for name in ("status", "n_fallbacks", "domain_temperatures", "weights"):
         if name in found and (name != "status" or "clusters" not in found):
-            print(f"{indent}  {name}: {_shown(found[name])}")
+            print(f"{indent}  {name}: {shown(found[name])}")
     if "clusters" in found:
         columns = zip(*found["clusters"].values(), strict=True)
         rows = [
@@ -88,15 +88,3 @@ def _print_description(found: dict[str, Any], indent: str = "") -> None:
         print_table(("cluster", "temperature", "radius", "status"), rows)
     for member in found["members"]:
         _print_description(member, indent + "  ")
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {_shown(item)}" for key, item in value.items())
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, list | tuple):
-        return "; ".join(_shown(item) for item in value)
-    return str(value)

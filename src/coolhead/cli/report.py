@@ -22,11 +22,8 @@ def report(
     written = [path for path in run.rglob("*") if path.suffix != ".html"]
     check_output(run / "report.html" if out is None else out, inputs=written)
     from coolhead.cli.terminal import print_json
-    from coolhead.files import check_output
     from coolhead.report import write_report
 
-    if out is not None:
-        check_output(out)
     path = write_report(run, out)
     if as_json:
         print_json({"report": str(path), "bytes": path.stat().st_size})

@@ -5,26 +5,33 @@ from typing import Annotated
 
 import typer
 
+from coolhead.cli.terminal import FolderOption, JobsOption
+
 
 def results(
     pacs: Annotated[
         Path | None, typer.Option(help="Archive of PACS features (npz, safetensors).")
     ] = None,
+    runs: Annotated[
+        list[Path] | None,
+        typer.Option("--run", help="Finished run to add to the page; repeat."),
+    ] = None,
     out: Annotated[Path, typer.Option(help="Markdown file to write.")] = Path(
         "experiments/RESULTS.md"
     ),
     seeds: Annotated[int, typer.Option(help="Number of seeds.")] = 5,
-    folder: Annotated[Path, typer.Option(help="Folder that holds the runs.")] = Path(
-        "runs/results"
-    ),
-    jobs: Annotated[
-        int | None, typer.Option(help="Worker processes; all cores by default.")
-    ] = None,
+    folder: FolderOption = Path("runs/results"),
+    jobs: JobsOption = None,
 ) -> None:
-    """Run sentiment, digits and PACS with several seeds and write what came out."""
+    """Run sentiment, digits and PACS with several seeds and write what came out.
+
+    Runs of `coolhead sweep` and `coolhead reproduce` follow them on the page.
+    """
     from coolhead.files import atomic_path, check_input, check_output
 
     inputs = [] if pacs is None else [check_input(pacs)]
+    for run in runs or ():
+        check_input(run, "the folder of a run")
     out.parent.mkdir(parents=True, exist_ok=True)
     check_output(out, inputs=inputs)
     from coolhead.cli.run import sweep_with_progress
@@ -34,7 +41,8 @@ def results(
         sweep_with_progress(protocol, folder, jobs=jobs)
         for protocol in result_protocols(pacs, seeds)
     ]
-    page = results_page([outcome.run for outcome in outcomes], pacs is not None)
+    finished = [*(outcome.run for outcome in outcomes), *(runs or ())]
+    page = results_page(finished, pacs is not None)
     with atomic_path(out) as temporary:
         temporary.write_text(page, encoding="utf-8")
     print(out)

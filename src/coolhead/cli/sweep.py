@@ -5,13 +5,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from coolhead.cli.terminal import FolderOption, JobsOption
+
 if TYPE_CHECKING:
     from coolhead.experiment.protocol import Protocol
 
 ProtocolArgument = Annotated[
     str, typer.Argument(help="A TOML file, or the name of a bundled protocol.")
 ]
-FolderOption = Annotated[Path, typer.Option(help="Folder that holds the runs.")]
 
 
 def splits(
@@ -41,9 +42,7 @@ def splits(
 
 def sweep(
     protocol: ProtocolArgument,
-    jobs: Annotated[
-        int | None, typer.Option(help="Worker processes; all cores by default.")
-    ] = None,
+    jobs: JobsOption = None,
     folder: FolderOption = Path("runs"),
     seeds: Annotated[
         str | None, typer.Option(help="Seeds in place of the file's: 0,1,2.")
@@ -72,7 +71,7 @@ def sweep(
     from coolhead.cli.run import run_and_show
     from coolhead.experiment.protocol_files import load_protocol
 
-    loaded = load_protocol(protocol, settings or (), seeds=_numbers(seeds))
+    loaded = load_protocol(protocol, settings or (), seeds=read_seeds(seeds))
     loaded = with_archives(loaded, data, train_data)
     outcome = run_and_show(loaded, folder, jobs=jobs, scheduler=scheduler)
     if outcome.n_failed:
@@ -105,7 +104,8 @@ def tables(
     print("\n".join(map(visible, text.split("\n"))))
 
 
-def _numbers(text: str | None) -> list[int] | None:
+def read_seeds(text: str | None) -> list[int] | None:
+    """The numbers of ``0,1,2``; None stays None."""
     if text is None:
         return None
     try:

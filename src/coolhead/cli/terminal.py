@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -20,6 +21,11 @@ class InputKind(StrEnum):
     PROBABILITIES = "probabilities"
 
 
+FolderOption = Annotated[Path, typer.Option(help="Folder that holds the runs.")]
+JobsOption = Annotated[
+    int | None, typer.Option(help="Worker processes; all cores by default.")
+]
+DrawsOption = Annotated[int, typer.Option(min=10, help="Bootstrap resamples.")]
 InputOption = Annotated[
     InputKind | None, typer.Option("--input", help="What the scores in the file are.")
 ]
@@ -85,17 +91,37 @@ def print_pairs(pairs: dict[str, Any]) -> None:
     """Names and values, one per line."""
     width = max(len(name) for name in pairs)
     for name, value in pairs.items():
-        print(f"{visible(name):<{width}}  {visible(value)}")
+        print(f"{visible(name):<{width}}  {visible(shown(value))}")
+
+
+def shown(value: Any) -> str:
+    """Numbers in four digits, also inside of lists, arrays and dictionaries."""
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {shown(item)}" for key, item in value.items())
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return "; ".join(shown(item) for item in value)
+    return str(value)
 
 
 @contextmanager
 def plain_warnings() -> Iterator[None]:
     """Warnings become one line each on standard error, without source code."""
-    with warnings.catch_warnings(record=True) as caught:
+    told: set[str] = set()
+
+    def tell(message: Warning | str, *_: Any) -> None:
+        text = " ".join(str(message).split())
+        if text not in told:
+            told.add(text)
+            print(f"coolhead: warning: {visible(text)}", file=sys.stderr)
+
+    with warnings.catch_warnings():
         warnings.simplefilter("default")
+        warnings.showwarning = tell  # at once, since hours of work may follow
         yield
-    for text in dict.fromkeys(" ".join(str(w.message).split()) for w in caught):
-        print(f"coolhead: warning: {visible(text)}", file=sys.stderr)
 
 
 def in_percent(interval: Any) -> str:

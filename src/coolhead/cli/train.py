@@ -21,23 +21,38 @@ def train(
         bool, typer.Option("--finetune", help="Train the whole backbone on images.")
     ] = False,
     backbone: Annotated[
-        str, typer.Option(help="efficientnet-lite0, timm:NAME, python:MODULE:FUNCTION.")
+        str, typer.Option(help="As for extract, or python:MODULE:FUNCTION.")
     ] = "efficientnet-lite0",
     weights: Annotated[
         Path | None, typer.Option(help="Local state dict to start from.")
+    ] = None,
+    size: Annotated[
+        int | None, typer.Option(help="Side of the images in pixels.")
+    ] = None,
+    frozen: Annotated[
+        float | None, typer.Option(help="Share of the first layers left as they are.")
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Passes over the sources.")] = None,
     batch_size: Annotated[int | None, typer.Option(help="Rows per step.")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="First rate.")] = None,
     small: Annotated[float, typer.Option(help="Share of every domain held out.")] = 0.2,
     seed: Annotated[int, typer.Option(help="Seed of split and training.")] = 0,
-    workers: Annotated[int, typer.Option(help="Threads that read images.")] = 2,
+    engine: Annotated[
+        str, typer.Option(help="auto, onnx or torch: runs the trained network.")
+    ] = "auto",
+    all_pixels: Annotated[
+        bool, typer.Option("--all-pixels", help="Decode JPEGs at their full size.")
+    ] = False,
+    workers: Annotated[
+        int | None, typer.Option(help="Threads that read images; one per core if none.")
+    ] = None,
     device: Annotated[str, typer.Option(help="cpu, cuda, mps.")] = "cpu",
     skip_bad: Annotated[
         bool, typer.Option("--skip-bad", help="Leave unreadable images out.")
     ] = False,
 ) -> None:
     """Train on the Large rows of the sources; write outputs for every row."""
+    from coolhead.cli.terminal import plain_warnings
     from coolhead.files import check_input, check_output
 
     inputs = [path for path in (data, weights) if path is not None]
@@ -48,27 +63,36 @@ def train(
         "epochs": epochs,
         "batch_size": batch_size,
         "learning_rate": learning_rate,
+        "frozen": frozen,
     }
     settings = {name: value for name, value in given.items() if value is not None}
     if not finetune:
         _train_head(data, source, out, kind, settings, small, seed)
         return
+    from coolhead.datasets import list_images
     from coolhead.torch.images.finetuned import finetune_and_extract
 
-    archive = finetune_and_extract(
-        data,
-        source,
-        out,
-        backbone=backbone,
-        weights=weights,
-        settings=settings,
-        small=small,
-        random_state=seed,
-        workers=workers,
-        device=device,
-        skip_bad=skip_bad,
-        progress=True,
-    )
+    images = list_images(data, skip_bad=skip_bad, decode=True, progress=True)
+    for difference in images.differences:
+        typer.echo(f"note: {difference}")
+    with plain_warnings():
+        archive = finetune_and_extract(
+            images,
+            source,
+            out,
+            backbone=backbone,
+            weights=weights,
+            size=size,
+            all_pixels=all_pixels,
+            engine=engine,
+            settings=settings,
+            small=small,
+            random_state=seed,
+            workers=workers,
+            device=device,
+            skip_bad=skip_bad,
+            progress=True,
+        )
     _print_curve(archive.metadata["head"]["curve"])
     typer.echo(f"{out}: {archive!r}")
 

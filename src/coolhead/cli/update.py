@@ -30,8 +30,9 @@ def update(
 
     metadata = read_header(calibrator)["metadata"]
     with plain_warnings():
-        before = open_domain(calibrator, on, scores)
-        after = before.with_labels(*read_labels(labels, metadata.get("class_names")))
+        known = read_labels(labels, metadata.get("class_names"))
+        after = open_domain(calibrator, on, scores, labelled=known)
+        before = after.without("labels")
         moved = after.calibrator
         about = {**metadata, "moved_to": on.name, "moved_with_labels": after.n_labels}
         save_calibrator(moved, out, metadata=about)

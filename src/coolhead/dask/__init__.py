@@ -10,6 +10,7 @@ from coolhead.dask.evaluate import (
     expected_calibration_error,
 )
 from coolhead.dask.fitting import fit, take_sample
+from coolhead.dask.new_domain import new_domain
 from coolhead.dask.prediction import confidence, predict_proba, temperature
 from coolhead.dask.solving import fit_temperature
 
@@ -20,6 +21,7 @@ __all__ = [
     "expected_calibration_error",
     "fit",
     "fit_temperature",
+    "new_domain",
     "predict_proba",
     "take_sample",
     "temperature",

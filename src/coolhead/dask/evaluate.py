@@ -9,7 +9,8 @@ from coolhead.dask.blocks import align, per_block, whole
 from coolhead.dask.prediction import arguments, query
 from coolhead.dask.solving import name_codes
 from coolhead.metrics.bins import equal_width_index, gap_sums
-from coolhead.metrics.vectors import check_bins, correctness_and_confidence
+from coolhead.metrics.intervals import check_count
+from coolhead.metrics.vectors import correctness_and_confidence
 from coolhead.numerics.checks import as_logits, check_labels
 from coolhead.numerics.softmax import score_rows
 
@@ -52,7 +53,7 @@ def evaluate(
     logits, labels, features, sample_domain : the rows, in the same order.
     n_bins : bins of equal width for the calibration error.
     """
-    n_bins = check_bins(n_bins)
+    n_bins = check_count(n_bins, "n_bins")
     others = {"labels": labels, "domains": sample_domain}
     if calibrator is None:
         table = align(logits, **others)
@@ -86,7 +87,7 @@ def expected_calibration_error(
     # `align` would take (n,) for binary scores: give it a column of its own.
     table = align(probabilities, labels=labels)
     flat = table.pop("scores", None) is not None
-    n_bins = check_bins(n_bins)
+    n_bins = check_count(n_bins, "n_bins")
     sums = per_block(_gaps, table, (n_bins + 1,), n_bins=n_bins, flat=flat)
     *gaps, n_rows = np.asarray(sums.sum(axis=0).compute())
     return float(np.abs(gaps).sum() / n_rows)

@@ -24,8 +24,13 @@ from coolhead.dask.blocks import (
     per_block,
     whole,
 )
-from coolhead.dask.solving import name_codes, small_integer, solve_blocks
-from coolhead.numerics.checks import check_features
+from coolhead.dask.solving import (
+    count_codes,
+    name_codes,
+    small_integer,
+    solve_blocks,
+)
+from coolhead.numerics.checks import check_choice, check_features
 from coolhead.numerics.groups import strided_rows
 from coolhead.shift.clusters import Partition, partition_features
 
@@ -85,7 +90,7 @@ def _sampled_data(
 ) -> CalibrationData:
     """At most `sample_rows` rows of a table as one record in memory."""
     names = [name for name in table if name != "scores"]
-    columns = dict(zip(names, _sample(table, names, sample_rows), strict=True))
+    columns = dict(zip(names, sample_table(table, names, sample_rows), strict=True))
     n_rows, whole = len(columns["labels"]), int(block_lengths(table).sum())
     if n_rows < whole:
         warnings.warn(
@@ -113,7 +118,7 @@ def take_sample(n_rows: int, *collections: Any) -> tuple[np.ndarray, ...]:
     """
     first, *others = collections
     table = align(first, **{f"column {i}": c for i, c in enumerate(others, 1)})
-    return tuple(_sample(table, list(table), n_rows))
+    return tuple(sample_table(table, list(table), n_rows))
 
 
 @singledispatch
@@ -144,7 +149,7 @@ def _(calibrator: Any, table: Table, sample_rows: int) -> Any:
 def _(calibrator: TemperatureEnsemble, table: Table, sample_rows: int) -> Any:
     _shaped(calibrator, table)
     if calibrator.members is not None:
-        unfitted = [fresh(member) for member in calibrator._given()]
+        unfitted = [fresh(member) for member in calibrator._parts()]
         members = [_fit_table(member, table, sample_rows) for member in unfitted]
     else:
         constant, *clustered = members = calibrator.default_members()
@@ -160,14 +165,11 @@ def _fit_clusters(
     calibrator: Any, table: Table, sample_rows: int
 ) -> ClusterTemperatures:
     """k-means on a sample; temperatures of the clusters from all rows."""
-    (sample,) = _sample(table, ["features"], sample_rows)
+    (sample,) = sample_table(table, ["features"], sample_rows)
     partition = partition_features(
         check_features(sample, len(sample)),
         calibrator.n_clusters,
-        n_init=calibrator.n_init,
-        max_iter=calibrator.max_iter,
-        random_state=calibrator.random_state,
-        scaling=calibrator.scaling,
+        **calibrator._of_k_means(),
     )
     count = len(partition.clusters.centers)
     codes = per_block(
@@ -180,8 +182,8 @@ def _fit_clusters(
     # Features are wide and read once; their codes are one byte per row.
     grouped = {**table, "codes": codes.persist()}
     level = solve_blocks(table)
-    sizes = per_block(_sizes, {"codes": grouped["codes"]}, (count,), count=count)
-    penalty = penalty_towards(level, sizes.sum(axis=0).compute(), calibrator.penalty)
+    sizes = count_codes({"codes": grouped["codes"]}, count).sum(axis=0)
+    penalty = penalty_towards(level, sizes, calibrator.penalty)
     solved = solve_blocks(grouped, count, penalty)
     # The rows of the sample are not the rows of the fit; nobody needs their clusters.
     kept = Partition(partition.clusters, np.zeros(0, np.intp), partition.n_merged)
@@ -208,24 +210,16 @@ def _shaped(calibrator: Any, table: Table) -> Any:
 
 def _equal_domains(table: Table, domain_weights: str) -> Table:
     """Weights under which every domain counts the same."""
-    if domain_weights != "equal":
-        raise ValueError(
-            f"domain_weights is {domain_weights!r}; wanted 'pooled' or 'equal'"
-        )
+    check_choice(domain_weights, "domain_weights", "pooled", "equal")
     if "domains" not in table:
         raise ValueError("sample_domain is missing: domain_weights='equal' needs it")
     names, codes = name_codes(table["domains"])
     columns = {"codes": codes}
     if "weights" in table:
         columns["weights"] = table["weights"]
-    mass = per_block(_mass, columns, (len(names),), count=len(names)).sum(axis=0)
-    total = np.asarray(mass.compute())
-    weights = per_block(_weigh, columns, keep_rows=True, mass=total)
+    mass = count_codes(columns, len(names)).sum(axis=0)
+    weights = per_block(_weigh, columns, keep_rows=True, mass=mass)
     return {**table, "weights": weights.persist()}
-
-
-def _mass(block: dict[str, np.ndarray], count: int) -> np.ndarray:
-    return np.bincount(block["codes"], block.get("weights"), count)[None]
 
 
 def _weigh(block: dict[str, np.ndarray], mass: np.ndarray) -> np.ndarray:
@@ -238,16 +232,12 @@ def _nearest(block: dict[str, np.ndarray], clusters: Any) -> np.ndarray:
     return clusters.assign(features)[0].astype(small_integer(len(clusters.centers)))
 
 
-def _sizes(block: dict[str, np.ndarray], count: int) -> np.ndarray:
-    return np.bincount(block["codes"], minlength=count)[None].astype(np.float64)
-
-
 def _clipped(block: dict[str, np.ndarray], line: RegressedTemperature) -> np.ndarray:
     clipped = line.clipped(check_features(block["features"], len(block["features"])))
     return np.array([[clipped.sum(), len(clipped)]], np.float64)
 
 
-def _sample(table: Table, names: list[str], n_rows: int) -> list[np.ndarray]:
+def sample_table(table: Table, names: list[str], n_rows: int) -> list[np.ndarray]:
     """Evenly spaced rows of some columns."""
     lengths = block_lengths(table)
     stride = np.array([max(1, -(-int(lengths.sum()) // n_rows))])

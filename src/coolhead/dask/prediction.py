@@ -11,21 +11,14 @@ from coolhead.numerics.blocks import computing_dtype
 
 def temperature(calibrator: Any, logits: Any, features: Any = None) -> Any:
     """Temperature of each row, a Dask array (n,)."""
-    table = query(calibrator, logits, features)
-    return per_block(_temperature, table, keep_rows=True, calibrator=whole(calibrator))
+    return _ask(calibrator, "temperature", query(calibrator, logits, features))
 
 
 def predict_proba(calibrator: Any, logits: Any, features: Any = None) -> Any:
     """Calibrated probabilities, a Dask array (n, k) with the logits' row blocks."""
     table = query(calibrator, logits, features)
-    return per_block(
-        _probabilities,
-        table,
-        (table["logits"].shape[1],),
-        dtype=computing_dtype(table["logits"]),
-        keep_rows=True,
-        calibrator=whole(calibrator),
-    )
+    dtype, width = computing_dtype(table["logits"]), table["logits"].shape[1]
+    return _ask(calibrator, "predict_proba", table, (width,), dtype)
 
 
 def confidence(calibrator: Any, logits: Any, features: Any = None) -> tuple[Any, Any]:
@@ -35,9 +28,7 @@ def confidence(calibrator: Any, logits: Any, features: Any = None) -> tuple[Any,
     once.
     """
     table = query(calibrator, logits, features)
-    both = per_block(
-        _confidence, table, (2,), keep_rows=True, calibrator=whole(calibrator)
-    )
+    both = _ask(calibrator, "confidence", table, (2,))
     dtype = computing_dtype(table["logits"])
     return both[:, 0].astype(dtype), both[:, 1].astype(np.intp)
 
@@ -65,13 +56,19 @@ def arguments(block: dict[str, np.ndarray]) -> tuple[np.ndarray, Any]:
     return logits[:, 1] if "scores" in block else logits, block.get("features")
 
 
-def _temperature(block: dict[str, np.ndarray], calibrator: Any) -> np.ndarray:
-    return calibrator.temperature(*arguments(block))
+def _ask(
+    calibrator: Any,
+    method: str,
+    table: Table,
+    shape: tuple[int, ...] = (),
+    dtype: Any = np.float64,
+) -> Any:
+    """What a method of the calibrator says of every row, lazily."""
+    calibrator = whole(calibrator)
+    settings = {"keep_rows": True, "calibrator": calibrator, "method": method}
+    return per_block(_answers, table, shape, dtype=dtype, **settings)
 
 
-def _probabilities(block: dict[str, np.ndarray], calibrator: Any) -> np.ndarray:
-    return calibrator.predict_proba(*arguments(block))
-
-
-def _confidence(block: dict[str, np.ndarray], calibrator: Any) -> np.ndarray:
-    return np.column_stack(calibrator.confidence(*arguments(block)))
+def _answers(block: dict[str, np.ndarray], calibrator: Any, method: str) -> np.ndarray:
+    found = getattr(calibrator, method)(*arguments(block))
+    return np.column_stack(found) if isinstance(found, tuple) else found

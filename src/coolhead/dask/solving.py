@@ -122,13 +122,17 @@ def _group_counts(table: Table, n_groups: int) -> np.ndarray:
     """Rows of every block in every group, (blocks, groups)."""
     if "codes" not in table:
         return block_lengths(table)[:, None]
-    codes = {"codes": table["codes"]}
-    counts = per_block(_count, codes, (n_groups,), dtype=np.intp, n_groups=n_groups)
-    return np.asarray(counts.compute())
+    return count_codes({"codes": table["codes"]}, n_groups).astype(np.intp)
+
+
+def count_codes(columns: Table, n_groups: int) -> np.ndarray:
+    """Rows, or the sum of their weights, of every block and group, (blocks, groups)."""
+    return per_block(_count, columns, (n_groups,), n_groups=n_groups).compute()
 
 
 def _count(block: dict[str, np.ndarray], n_groups: int) -> np.ndarray:
-    return np.bincount(block["codes"], minlength=n_groups)[None]
+    counts = np.bincount(block["codes"], block.get("weights"), n_groups)
+    return counts[None].astype(np.float64)
 
 
 def _look(

@@ -56,7 +56,10 @@ def read_lists(root: Path, lists: dict[str, dict[str, Path]]) -> ImageTable:
 
 
 def _read_list(path: Path) -> Iterator[tuple[str, int]]:
-    text = path.read_text(encoding="utf-8")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not UTF-8 text ({error})") from error
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
             continue

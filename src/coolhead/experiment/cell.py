@@ -15,8 +15,8 @@ from coolhead.experiment.pictures import Pictures
 from coolhead.experiment.predictions import Predictions, predict
 from coolhead.experiment.protocol import Evaluation, Methods
 from coolhead.experiment.results import CellResult
-from coolhead.experiment.rows import SplitRows, fit_method
-from coolhead.experiment.scoring import score_methods
+from coolhead.experiment.rows import Fitted, SplitRows, fit_draws, fit_method
+from coolhead.experiment.scored_draws import add_arrivals, score_draws
 from coolhead.experiment.splits import Split
 from coolhead.metrics import expected_calibration_error
 
@@ -63,9 +63,11 @@ def evaluate_cell(
     )
     result = CellResult()
     fitted, predictions = _fit_all(data, methods, result)
-    score_methods(predictions, evaluation, random_state, result)
+    score_draws(predictions, evaluation, random_state, result)
+    add_arrivals(data, methods, fitted, predictions, evaluation.bins, result)
     if pictures is not None:
-        add_examples(data, predictions, pictures, result)
+        first = {name: draws[0] for name, draws in predictions.items()}
+        add_examples(data, first, pictures, result)
     if archive.features is not None:
         with warnings.catch_warnings():
             # What methods have to say was recorded when they were fitted.
@@ -77,28 +79,34 @@ def evaluate_cell(
 
 def _fit_all(
     data: SplitRows, methods: Methods, result: CellResult
-) -> tuple[dict[str, Any], dict[str, Predictions]]:
+) -> tuple[dict[str, list[Fitted]], dict[str, list[Predictions]]]:
+    """What was fitted and what it says, once for each draw of target labels."""
     fitted, predictions = {}, {}
     for name in methods.names:
         start = perf_counter()
         with warnings.catch_warnings(record=True) as heard:
             warnings.simplefilter("always")
             try:
-                calibrator = fit_method(
-                    find_method(name), data, n_clusters=methods.clusters
+                draws = fit_draws(
+                    find_method(name),
+                    data,
+                    n_clusters=methods.clusters,
+                    n_draws=methods.label_draws,
                 )
                 middle = perf_counter()
-                predictions[name] = predict(calibrator, data.evaluated)
+                predictions[name] = [
+                    predict(draw.calibrator, data.evaluated) for draw in draws
+                ]
             except Exception as error:
                 result.add("failures", method=name, error=describe_error(error))
                 continue
-        fitted[name] = calibrator
-        _add_status(name, calibrator, heard, result)
+        fitted[name] = draws
+        _add_status(name, draws[0].calibrator, heard, result)
         result.add(
             "runtimes",
             method=name,
-            fit_seconds=middle - start,
-            predict_seconds=perf_counter() - middle,
+            fit_seconds=(middle - start) / len(draws),
+            predict_seconds=(perf_counter() - middle) / len(draws),
         )
     return fitted, predictions
 
@@ -124,13 +132,19 @@ def _add_status(name: str, calibrator: Any, heard: list, result: CellResult) -> 
 
 
 def _describe(
-    data: SplitRows, methods: Methods, fitted: dict[str, Any], result: CellResult
+    data: SplitRows,
+    methods: Methods,
+    fitted: dict[str, list[Fitted]],
+    result: CellResult,
 ) -> None:
     try:
         describe_shift(data, methods.clusters, result)
-        nearest = fitted.get("nearest-cluster") or fit_method(
-            find_method("nearest-cluster"), data, n_clusters=methods.clusters
-        )
+        if "nearest-cluster" in fitted:
+            nearest = fitted["nearest-cluster"][0].calibrator
+        else:
+            nearest = fit_method(
+                find_method("nearest-cluster"), data, n_clusters=methods.clusters
+            )
         draw_map(data, methods.clusters, nearest.cluster_temperatures_, result)
     except ValueError as error:
         # Too few rows for a discriminator or a map: the scores stand all the same.

@@ -5,16 +5,15 @@ from typing import Any
 import numpy as np
 from sklearn.decomposition import PCA
 
-from coolhead.calibrators.clustered.calibrators import (
-    NearestClusterTemperature,
-    partition_of,
-)
+from coolhead.calibrators.clustered.calibrators import NearestClusterTemperature
+from coolhead.experiment.methods import Role
 from coolhead.experiment.results import CellResult
 from coolhead.experiment.rows import SplitRows
 from coolhead.shift import coverage, density_ratio
 from coolhead.shift.clusters import Partition
 
 DIAGNOSED_ROWS = 1_500
+ROLES: tuple[Role, ...] = ("calibration", "source")
 DRAWN_ROWS = {"calibration": 500, "target": 300}
 
 
@@ -35,8 +34,28 @@ def describe_shift(data: SplitRows, n_clusters: int, result: CellResult) -> None
         "unreliable": ratio.unreliable,
         "share_outside": coverage(new, clusters).share_outside,
     }
+    numbers |= _compare_variances(data)
     for name, value in numbers.items():
         result.add("shift", diagnostic=name, value=float(value))
+
+
+def _compare_variances(data: SplitRows) -> dict[str, float]:
+    """Var(w) towards the target from calibration and from source domains.
+
+    That the first is smaller is the claim behind the paper. Both have the same number
+    of rows, since the estimate depends on it.
+    """
+    if data.split.source == data.split.calibration:
+        return {}
+    new = _some(data.evaluated.features, DIAGNOSED_ROWS)
+    known = {role: data.labelled((role,)).features for role in ROLES}
+    n_rows = min(DIAGNOSED_ROWS, *map(len, known.values()))
+    return {
+        f"weight_variance_{role}": density_ratio(
+            _some(features, n_rows), new, random_state=data.random_state
+        ).variance
+        for role, features in known.items()
+    }
 
 
 def draw_map(
@@ -75,7 +94,7 @@ def draw_map(
 def _partition(data: SplitRows, n_clusters: int) -> Partition:
     """The clusters that the cluster methods were fitted on."""
     plain = NearestClusterTemperature(n_clusters, random_state=data.random_state)
-    return partition_of(plain, data.labelled(("calibration",)))
+    return plain.partition(data.labelled(("calibration",)))
 
 
 def _add_points(

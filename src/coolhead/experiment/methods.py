@@ -1,10 +1,13 @@
 """The methods of an experiment, in one table: a name, a class, and what it may see.
 
 `rows` says on which labelled Small rows a method is fitted. Only the oracles name
-``target``. Unlabelled target rows reach a method only if its class takes "target".
+``target``. Unlabelled target rows reach a method only if its class takes "target", or
+if it arrives there: NAME+batch, NAME+20 and NAME+batch+20 are the method NAME, moved to
+the target by `NewDomain` with its unlabelled rows, some of its labels, or both.
 """
 
-from dataclasses import dataclass, field
+import re
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from coolhead.baselines.binning import (
@@ -31,6 +34,7 @@ from coolhead.baselines.transfer import (
 )
 from coolhead.baselines.two_stage import TwoStageCalibration
 from coolhead.calibrators.auto import AutoCalibrator
+from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.clustered import (
     NearestClusterTemperature,
     RegressedTemperature,
@@ -49,6 +53,9 @@ class Method:
     """How one method of the table is made and on which rows it is fitted.
 
     maker : the class of the calibrator; None for the classifier as it is.
+    base : of a method that arrives at the target, the name of the one it starts from.
+    batch : whether unlabelled Small rows of the target move it.
+    labels : how many labels of the target's Small rows it gets to see.
     """
 
     label: str
@@ -58,18 +65,31 @@ class Method:
     unlabelled_target: Literal["small", "large"] = "small"
     sees_training_data: bool = False
     paper: str | None = None
+    base: str | None = None
+    batch: bool = False
+    labels: int = 0
 
     @property
     def is_oracle(self) -> bool:
-        """True if the method sees labels of the target domain."""
+        """True if the method is fitted on all labelled Small rows of the target."""
         return "target" in self.rows
 
     @property
     def sees_target(self) -> bool:
         """True if the method needs rows of the target domain, labelled or not."""
+        return self.seen_of_target != ""
+
+    @property
+    def seen_of_target(self) -> str:
+        """What the method sees of the target, in words; empty of most."""
         if self.maker is None:
-            return False
-        return self.is_oracle or "target" in self.maker(**self.options).takes
+            return ""
+        if self.is_oracle:
+            return "all labels"
+        takes = self.batch or "target" in self.maker(**self.options).takes
+        labels = f"{self.labels} label{'' if self.labels == 1 else 's'}"
+        parts = [("unlabelled", takes), (labels, self.labels > 0)]
+        return ", ".join(words for words, seen in parts if seen)
 
     def build(self, *, n_clusters: int, random_state: int) -> Any:
         """A fresh calibrator, given clusters and seed where its class takes them."""
@@ -109,10 +129,55 @@ def find_method(name: str) -> Method:
             (*rows, "source") if "source" in takes else rows,
             sees_training_data="reference" in takes,
         )
-    if name not in METHODS:
-        known = [*METHODS, *installed_methods()]
+    if name in METHODS:
+        return METHODS[name]
+    arriving = _find_arrival(name)
+    if arriving is None:
+        known = [*METHODS, *ARRIVALS, *installed_methods()]
         raise ValueError(f"unknown method {name!r}{suggest(name, known)}")
-    return METHODS[name]
+    return arriving
+
+
+# Some of the names that `_find_arrival` knows; any base and any number will do.
+ARRIVALS = (
+    "auto+batch",
+    "auto+20",
+    "auto+100",
+    "auto+batch+20",
+    "auto+batch+100",
+    "plain+20",
+    "plain+100",
+)
+_ARRIVAL = re.compile(r"(.+?)(\+batch)?(?:\+([1-9]\d*))?")
+
+
+def _find_arrival(name: str) -> Method | None:
+    """NAME+batch, NAME+20, NAME+batch+20; plain+20 is scaling on the labels alone."""
+    found = _ARRIVAL.fullmatch(name)
+    base, batch, count = found.groups() if found else (name, None, None)
+    labels, words = int(count or 0), [] if batch is None else ["batch"]
+    if labels:
+        words.append(f"{labels} label{'' if labels == 1 else 's'}")
+    if base == "plain" and batch is None and labels:
+        label = f"Plain scaling, {words[0]}"
+        return Method(label, TemperatureScaling, (), labels=labels)
+    known = METHODS.get(base)
+    if known is None or not words or known.sees_target:
+        return None
+    if not (known.rows and issubclass(known.maker, TemperatureCalibrator)):
+        raise ValueError(
+            f"method {name!r} would move {known.label}, which is no fitted temperature;"
+            " wanted one that divides the logits, such as auto+batch+20"
+        )
+    label = " + ".join([known.label, *words])
+    return replace(
+        known,
+        label=label,
+        base=base,
+        batch=batch is not None,
+        labels=labels,
+        paper=None,
+    )
 
 
 _SOURCE: tuple[Role, ...] = ("source",)

@@ -105,6 +105,9 @@ class Methods(Section):
     """Numbers of clusters for a table of their own."""
     discriminator_rows: Positive = 20_000
     """Rows at most that density ratios are learned from."""
+    label_draws: Positive = 3
+    """How often target labels are drawn for a method that sees some; its scores are
+    averages over them."""
 
     @field_validator("names")
     @classmethod

@@ -19,6 +19,10 @@ A run is a folder ``runs/NAME``:
     - ``shift``: diagnostic, value (calibration against target features)
     - ``map``: x, y, role, domain, cluster, temperature (principal components of the
       calibration features; role is ``calibration``, ``target`` or ``centre``)
+    - ``arrival``: method, base, batch, n_labels, draw, ece, truth, expected, low, high
+      (every draw of a method that arrives at the target, and the base it started from:
+      ECE and accuracy on all evaluated rows, expected accuracy with its 90 % interval;
+      the last three null for scaling on labels alone, base ``plain``)
     - ``sensitivity``: method, n_clusters, ece (evaluated on all rows)
     - ``examples``: rank, id, label, predicted, method, confidence, thumbnail (the
       surest mistakes before calibration, of data with pictures; a PNG in base64 in
@@ -93,6 +97,18 @@ TABLES: dict[str, dict[str, Any]] = {
         "domain": pl.String,
         "cluster": pl.Int64,
         "temperature": pl.Float64,
+    },
+    "arrival": {
+        "method": pl.String,
+        "base": pl.String,
+        "batch": pl.Boolean,
+        "n_labels": pl.Int64,
+        "draw": pl.Int64,
+        "ece": pl.Float64,
+        "truth": pl.Float64,
+        "expected": pl.Float64,
+        "low": pl.Float64,
+        "high": pl.Float64,
     },
     "sensitivity": {"method": pl.String, "n_clusters": pl.Int64, "ece": pl.Float64},
     "examples": {
@@ -201,6 +217,13 @@ def read_table(run: str | Path, name: str) -> pl.DataFrame:
     if missing:
         raise ValueError(f"{path} is damaged: it has no column {', '.join(missing)}")
     return frame
+
+
+def read_or_empty(run: str | Path, name: str) -> pl.DataFrame:
+    """A table; one that older runs do not have yet is empty."""
+    if name != "results" and not table_path(run, name).is_file():
+        return empty_table(name)
+    return read_table(run, name)
 
 
 def write_results_csv(run: str | Path) -> None:

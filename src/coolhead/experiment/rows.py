@@ -2,7 +2,8 @@
 
 This file is the only door between data and methods. Labels leave it only for the
 Small rows of the roles a method names; unlabelled rows of the target only for a method
-whose calibrator takes "target".
+whose calibrator takes "target" or which arrives there; a few labels of the target only
+over a desk that counts them.
 """
 
 from dataclasses import replace
@@ -14,9 +15,18 @@ import numpy as np
 
 from coolhead.archive import DomainArchive
 from coolhead.calibrators.data import CalibrationData, Target, fit_with
+from coolhead.experiment.arrival import (
+    Base,
+    Batch,
+    LabelDesk,
+    arrive,
+    learn_base,
+    scale_plainly,
+)
 from coolhead.experiment.methods import Method, Role
 from coolhead.experiment.partitions import find_partition
 from coolhead.experiment.splits import Split
+from coolhead.metrics.intervals import Interval
 from coolhead.numerics.checks import check_features, check_logits
 
 
@@ -65,6 +75,7 @@ class SplitRows:
         self._given_reference = reference_features
         self._records: dict[frozenset[str], CalibrationData] = {}
         self._targets: dict[str, Target] = {}
+        self._bases: dict[tuple[str | None, int], Base] = {}
 
     def labelled(self, roles: tuple[Role, ...]) -> CalibrationData:
         """The Small rows of some roles together, as one record.
@@ -123,6 +134,32 @@ class SplitRows:
             )
         return self._targets[size]
 
+    @property
+    def batch(self) -> Batch:
+        """Logits and features of the target's Small rows, for who arrives there."""
+        return Batch(*self._arrival[:2])
+
+    def desk(self, most: int) -> LabelDesk:
+        """Labels of the rows of `batch`, at most so many of them."""
+        return LabelDesk(self._arrival[2], most)
+
+    @cached_property
+    def _arrival(self) -> tuple[np.ndarray, Any, np.ndarray]:
+        rows = self._rows(frozenset(self.split.target), self.small)
+        features = None if rows.features is None else self._sample(rows.features)
+        return self._sample(rows.logits), features, self._sample(rows.labels)
+
+    def base(self, method: Method, n_clusters: int) -> Base:
+        """Where an arriving method starts from, fitted once for all of them."""
+        key = method.base, n_clusters
+        if key not in self._bases:
+            calibrator = method.build(
+                n_clusters=n_clusters, random_state=self.random_state
+            )
+            record = self.record(method, calibrator.takes)
+            self._bases[key] = learn_base(calibrator, record)
+        return self._bases[key]
+
     def _domains(self, roles: tuple[Role, ...]) -> frozenset[str]:
         return frozenset(d for role in roles for d in getattr(self.split, role))
 
@@ -153,10 +190,46 @@ class SplitRows:
         return rows[np.sort(chosen)]
 
 
-def fit_method(method: Method, data: SplitRows, *, n_clusters: int) -> Any:
-    """Fit one method on exactly what it may see."""
+class Fitted(NamedTuple):
+    """A fitted calibrator and, of one that arrived, the accuracy it expects."""
+
+    calibrator: Any
+    expected: Interval | None = None
+
+
+def fit_draws(
+    method: Method, data: SplitRows, *, n_clusters: int, n_draws: int
+) -> list[Fitted]:
+    """Fit one method on exactly what it may see; once for each draw of labels."""
+    draws = range(n_draws if method.labels else 1)
+    if method.base is not None:
+        base = data.base(method, n_clusters)
+        found = [
+            arrive(
+                base,
+                data.batch,
+                data.desk(method.labels),
+                method.labels,
+                use_batch=method.batch,
+                draw=draw,
+            )
+            for draw in draws
+        ]
+        return [Fitted(there.calibrator, there.accuracy) for there in found]
+    if method.labels:
+        seeds = [[data.random_state, draw] for draw in draws]
+        desk = data.desk
+        return [
+            Fitted(scale_plainly(data.batch, desk(method.labels), seed))
+            for seed in seeds
+        ]
     calibrator = method.build(n_clusters=n_clusters, random_state=data.random_state)
     if calibrator is None:
-        return None
+        return [Fitted(None)]
     takes = getattr(calibrator, "takes", ())
-    return fit_with(calibrator, data.record(method, takes))
+    return [Fitted(fit_with(calibrator, data.record(method, takes)))]
+
+
+def fit_method(method: Method, data: SplitRows, *, n_clusters: int) -> Any:
+    """The fitted calibrator alone, of one draw."""
+    return fit_draws(method, data, n_clusters=n_clusters, n_draws=1)[0].calibrator

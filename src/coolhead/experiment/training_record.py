@@ -58,6 +58,9 @@ def check_training(
             "give the archive of that source, its name belongs to {source} of "
             "data.pattern"
         )
+    if sources is not None and _table(metadata, "division").get("separate") is True:
+        # None of these rows was trained on, however they are divided.
+        return None
     found = recorded_division(metadata)
     if sources is None or found is None:
         what = "source" if sources is None else "division into Large and Small"

@@ -37,11 +37,11 @@ def by_target(
         ax.set_ylim(bottom=0)
         ax.set_ylabel("ECE (%)")
         ax.grid(axis="y")
-        _label_ends(ax, places[-1], ends)
+        label_ends(ax, places[-1], ends)
     return ax
 
 
-def _label_ends(ax: Any, place: float, ends: Sequence[tuple[float, str, str]]) -> None:
+def label_ends(ax: Any, place: float, ends: Sequence[tuple[float, str, str]]) -> None:
     """Names of lines to the right of their ends, none over another."""
     points = ax.get_window_extent().height * 72 / ax.figure.dpi
     low, high = ax.get_ylim()

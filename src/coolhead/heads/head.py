@@ -67,8 +67,9 @@ class Head:
     def apply(self, archive: DomainArchive) -> DomainArchive:
         """Return the archive with this head's logits and penultimate features."""
         if archive.features is None:
-            msg = "archive.features is None: a head needs features to work on"
-            raise ValueError(msg)
+            raise ValueError(
+                "archive.features is None: a head needs features to work on"
+            )
         logits, features = self.outputs(archive.features)
         metadata = {**archive.metadata, "head": self.settings}
         return archive.replace(logits=logits, features=features, metadata=metadata)
@@ -95,8 +96,7 @@ def load_head(path: str | PathLike) -> Head:
     with safe_open(path, framework="numpy") as file:
         header = file.metadata() or {}
         if "curve" not in header:
-            msg = f"{path} is not a head: its header has {sorted(header)}"
-            raise ValueError(msg)
+            raise ValueError(f"{path} is not a head: its header has {sorted(header)}")
         arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     n_layers = sum(name.startswith("weight") for name in arrays)
     return Head(

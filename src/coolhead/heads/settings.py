@@ -1,5 +1,6 @@
 """What can be set for each kind of head, as frozen values with checked names."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -71,13 +72,11 @@ KINDS: dict[str, type] = {
 def head_settings(kind: str, **changes: Any) -> Any:
     """Return the settings of `kind` with `changes`; refuse unknown names."""
     if kind not in KINDS:
-        msg = f"kind must be one of {', '.join(KINDS)}; found {kind!r}"
-        raise ValueError(msg)
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}; found {kind!r}")
     known = [field.name for field in fields(KINDS[kind])]
     unknown = sorted(set(changes) - set(known))
     if unknown:
-        msg = f"kind={kind!r} has no setting {unknown}; it has {known}"
-        raise ValueError(msg)
+        raise ValueError(f"kind={kind!r} has no setting {unknown}; it has {known}")
     if "hidden" in changes:
         changes["hidden"] = _widths(changes["hidden"])
     settings = KINDS[kind](**changes)
@@ -88,26 +87,25 @@ def head_settings(kind: str, **changes: Any) -> Any:
 def _widths(hidden: Any) -> tuple[int, ...]:
     widths = (hidden,) if isinstance(hidden, int) else tuple(int(h) for h in hidden)
     if any(width < 1 for width in widths):
-        msg = f"hidden must hold positive layer widths; found {widths}"
-        raise ValueError(msg)
+        raise ValueError(f"hidden must hold positive layer widths; found {widths}")
     return widths
 
 
+RULES: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
+    (
+        "epochs batch_size patience max_iter meta_test",
+        lambda value: isinstance(value, int) and value >= 1,
+        "must be a whole number of at least 1",
+    ),
+    ("C learning_rate inner_step", lambda value: value > 0, "must be positive"),
+    ("alpha weight_decay beta", lambda value: value >= 0, "must not be negative"),
+    ("dropout", lambda value: 0 <= value < 1, "must lie in [0, 1)"),
+)
+
+
 def _check_ranges(values: dict[str, Any]) -> None:
-    for name in ("epochs", "batch_size", "patience", "max_iter", "meta_test"):
-        value = values.get(name)
-        if value is not None and (not isinstance(value, int) or value < 1):
-            msg = f"{name} must be a whole number of at least 1; found {value!r}"
-            raise ValueError(msg)
-    for name in ("C", "learning_rate", "inner_step"):
-        value = values.get(name)
-        if value is not None and not value > 0:
-            msg = f"{name} must be positive; found {value!r}"
-            raise ValueError(msg)
-    for name in ("alpha", "weight_decay", "beta"):
-        if not values.get(name, 0) >= 0:
-            msg = f"{name} must not be negative; found {values[name]!r}"
-            raise ValueError(msg)
-    if not 0 <= values.get("dropout", 0) < 1:
-        msg = f"dropout must lie in [0, 1); found {values['dropout']!r}"
-        raise ValueError(msg)
+    for names, holds, rule in RULES:
+        for name in names.split():
+            value = values.get(name)
+            if value is not None and not holds(value):
+                raise ValueError(f"{name} {rule}; found {value!r}")

@@ -77,15 +77,15 @@ def training_rows(
     domains = np.asarray(archive.domains)
     known = list(archive.domain_names)
     if not sources or not set(sources) <= set(known):
-        msg = f"source must name domains of the archive, {known}; found {sources}"
-        raise ValueError(msg)
+        raise ValueError(
+            f"source must name domains of the archive, {known}; found {sources}"
+        )
     held_out = np.zeros(domains.size, bool) if small is None else np.asarray(small)
     if held_out.shape != domains.shape or held_out.dtype != bool:
-        msg = (
+        raise ValueError(
             f"small must be a boolean mask of shape {domains.shape}; "
             f"found {held_out.dtype} of shape {held_out.shape}"
         )
-        raise ValueError(msg)
     inside = np.isin(domains, sources)
     large, small = inside & ~held_out, inside & held_out
     return TrainingRows(np.flatnonzero(large), np.flatnonzero(small), domains)
@@ -93,21 +93,23 @@ def training_rows(
 
 def _check_enough(kind: str, settings: Any, sources: list, rows: TrainingRows) -> None:
     if rows.train.size < 2:
-        msg = f"source {sources} has {rows.train.size} rows to train on; at least 2"
-        raise ValueError(msg)
+        raise ValueError(
+            f"source {sources} has {rows.train.size} rows to train on; at least 2"
+        )
     if kind == "mldg" and len(np.unique(rows.domains[rows.train])) < 2:
-        msg = f"kind='mldg' needs at least two source domains; found {sources}"
-        raise ValueError(msg)
+        raise ValueError(
+            f"kind='mldg' needs at least two source domains; found {sources}"
+        )
     if getattr(settings, "patience", None) and rows.small.size == 0:
-        msg = "patience stops early on the sources' Small rows: give small="
-        raise ValueError(msg)
+        raise ValueError("patience stops early on the sources' Small rows: give small=")
 
 
 def _columns(archive: DomainArchive) -> tuple[np.ndarray, np.ndarray]:
     if archive.features is None or archive.labels is None:
         missing = "features" if archive.features is None else "labels"
-        msg = f"archive.{missing} is None: a head is trained on features and labels"
-        raise ValueError(msg)
+        raise ValueError(
+            f"archive.{missing} is None: a head is trained on features and labels"
+        )
     return check_features(archive.features, len(archive)), archive.labels
 
 

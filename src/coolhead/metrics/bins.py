@@ -4,7 +4,8 @@ from typing import Literal
 
 import numpy as np
 
-from coolhead.metrics.vectors import check_bins
+from coolhead.metrics.intervals import check_count
+from coolhead.numerics.checks import check_choice
 
 Binning = Literal["width", "mass"]
 
@@ -14,7 +15,7 @@ ROWS_PER_BLOCK = 2**15
 
 def bin_index(confidence: np.ndarray, n_bins: int, binning: Binning) -> np.ndarray:
     """Bin of every row, (n,) integers 0..n_bins-1; bins are closed on the right."""
-    n_bins = check_bins(n_bins)
+    n_bins = check_count(n_bins, "n_bins")
     if binning == "width":
         return equal_width_index(confidence, n_bins)
     edges = bin_edges(confidence, n_bins, binning)
@@ -28,12 +29,10 @@ def bin_edges(confidence: np.ndarray, n_bins: int, binning: Binning) -> np.ndarr
     the result does not depend on the order of the rows; with many ties some bins
     are empty.
     """
-    n_bins = check_bins(n_bins)
+    n_bins = check_count(n_bins, "n_bins")
+    check_choice(binning, "binning", "width", "mass")
     if binning == "width":
         return np.arange(n_bins + 1) / n_bins
-    if binning != "mass":
-        msg = f"binning is {binning!r}; wanted 'width' or 'mass'"
-        raise ValueError(msg)
     last = -(-np.arange(1, n_bins) * len(confidence) // n_bins) - 1
     inner = np.sort(confidence)[np.maximum(last, 0)]
     return np.concatenate([[0.0], inner, [1.0]])
@@ -62,7 +61,7 @@ def gap_sums(
     correct: np.ndarray, confidence: np.ndarray, n_bins: int, binning: Binning
 ) -> np.ndarray:
     """Sum of correctness minus confidence in every bin, (n_bins,)."""
-    n_bins = check_bins(n_bins)
+    n_bins = check_count(n_bins, "n_bins")
     if binning != "width":
         index = bin_index(confidence, n_bins, binning)
         return np.bincount(index, correct - confidence, n_bins)

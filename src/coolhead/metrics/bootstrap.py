@@ -209,21 +209,23 @@ def _of(labels: Any, name: str) -> Any:
     if not isinstance(labels, Mapping):
         return labels
     if name not in labels:
-        msg = f"labels has no entry for {name!r}; wanted one per method"
-        raise ValueError(msg)
+        raise ValueError(f"labels has no entry for {name!r}; wanted one per method")
     return labels[name]
 
 
 def _check_names(methods: Mapping[str, Any], baseline: str | None) -> None:
     if not isinstance(methods, Mapping) or not methods:
-        msg = f"methods is {type(methods).__name__}; wanted a mapping name -> array"
-        raise ValueError(msg)
+        raise ValueError(
+            f"methods is {type(methods).__name__}; wanted a mapping name -> array"
+        )
     if baseline is not None and baseline not in methods:
-        msg = f"baseline is {baseline!r}; wanted one of {', '.join(map(str, methods))}"
-        raise ValueError(msg)
+        raise ValueError(
+            f"baseline is {baseline!r}; wanted one of {', '.join(map(str, methods))}"
+        )
 
 
 def _check_lengths(lengths: list[int]) -> None:
     if len(set(lengths)) > 1:
-        msg = f"methods have {sorted(set(lengths))} rows; wanted the same rows for all"
-        raise ValueError(msg)
+        raise ValueError(
+            f"methods have {sorted(set(lengths))} rows; wanted the same rows for all"
+        )

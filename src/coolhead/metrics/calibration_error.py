@@ -7,9 +7,10 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
 from coolhead.metrics.bins import Binning, bin_index, equal_width_index, gap_sums
-from coolhead.metrics.vectors import check_bins, correctness_and_confidence
+from coolhead.metrics.intervals import check_count
+from coolhead.metrics.vectors import correctness_and_confidence
 from coolhead.numerics.blocks import row_blocks
-from coolhead.numerics.checks import check_labels
+from coolhead.numerics.checks import check_choice, check_labels
 from coolhead.numerics.class_names import column_names
 from coolhead.numerics.probabilities import check_probabilities
 
@@ -79,7 +80,7 @@ def classwise_calibration_error(
     probabilities : (n, k)
     n_bins : number of equal-width bins for each class
     """
-    n_bins, names = check_bins(n_bins), column_names(probabilities)
+    n_bins, names = check_count(n_bins, "n_bins"), column_names(probabilities)
     probabilities = check_probabilities(probabilities)
     n_rows, n_classes = probabilities.shape
     labels = check_labels(labels, n_classes, n_rows, names)
@@ -112,9 +113,7 @@ def debiased_calibration_error(
     Bins with fewer than two rows say nothing about their noise and are left out.
     The other arguments are those of `expected_calibration_error`.
     """
-    if norm not in (1, 2):
-        msg = f"norm is {norm!r}; wanted 1 or 2"
-        raise ValueError(msg)
+    check_choice(norm, "norm", 1, 2)
     correct, confidence = correctness_and_confidence(labels, probabilities)
     index = bin_index(confidence, n_bins, binning)
     count = np.bincount(index, minlength=n_bins)

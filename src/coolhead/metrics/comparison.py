@@ -9,6 +9,7 @@ import numpy as np
 
 from coolhead.metrics.bootstrap import PairedBootstrap
 from coolhead.metrics.vectors import check_rows
+from coolhead.numerics.checks import check_choice
 
 SIGMA_LABELS = ("< -3", "-3 to -2", "-2 to 0", "0 to 2", "2 to 3", "> 3")
 
@@ -98,11 +99,10 @@ def sigma_counts(baseline: Any, method: Any, sigma: Any) -> SigmaCounts:
     """
     method, sigma = np.asarray(method, float), np.asarray(sigma, float)
     if method.shape != sigma.shape or method.ndim not in (1, 2):
-        msg = (
+        raise ValueError(
             f"sigma has shape {sigma.shape}, method {method.shape}; wanted the same, "
             "(n_splits,) or (n_splits, n_candidates)"
         )
-        raise ValueError(msg)
     selection = "fixed method"
     if method.ndim == 2:
         selection = "post-hoc best"
@@ -110,8 +110,7 @@ def sigma_counts(baseline: Any, method: Any, sigma: Any) -> SigmaCounts:
         method, sigma = method[best], sigma[best]
     baseline, method = _same_length(baseline=baseline, method=method)
     if not (sigma > 0).all():
-        msg = f"sigma holds {sigma.min()}; wanted numbers > 0"
-        raise ValueError(msg)
+        raise ValueError(f"sigma holds {sigma.min()}; wanted numbers > 0")
     reductions = (baseline - method) / sigma
     where = np.searchsorted([-3.0, -2.0, 0.0, 2.0, 3.0], reductions, side="right")
     counts = np.bincount(where, minlength=len(SIGMA_LABELS))
@@ -141,21 +140,18 @@ def is_significant(
     alpha : family-wise error of the "paired" rule; the limits of the intervals
         decide for "non_overlap"
     """
-    if better not in ("lower", "higher"):
-        msg = f"better is {better!r}; wanted 'lower' or 'higher'"
-        raise ValueError(msg)
+    check_choice(better, "better", "lower", "higher")
+    check_choice(rule, "rule", "paired", "non_overlap")
     if rule == "paired":
         return _paired_rule(scores, better, alpha)
-    if rule != "non_overlap":
-        msg = f"rule is {rule!r}; wanted 'paired' or 'non_overlap'"
-        raise ValueError(msg)
     if isinstance(scores, PairedBootstrap):
         baseline = scores.baseline if baseline is None else baseline
         scores = scores.estimates
     names = [baseline] if isinstance(baseline, str) else list(baseline or ())
     if not names or not set(names) <= set(scores):
-        msg = f"baseline is {baseline!r}; wanted names among {', '.join(scores)}"
-        raise ValueError(msg)
+        raise ValueError(
+            f"baseline is {baseline!r}; wanted names among {', '.join(scores)}"
+        )
     others = {name: own for name, own in scores.items() if name not in names}
     if better == "lower":
         limit = min(scores[name].low for name in names)
@@ -176,19 +172,17 @@ def holm(p_values: Mapping[str, float], alpha: float = 0.05) -> dict[str, bool]:
 
 def _paired_rule(scores: Any, better: str, alpha: float) -> dict[str, bool]:
     if not isinstance(scores, PairedBootstrap) or scores.baseline is None:
-        msg = (
+        raise ValueError(
             "scores has no paired differences; wanted paired_bootstrap(..., baseline=)"
         )
-        raise ValueError(msg)
     n_draws = len(scores.values[scores.baseline])
     smallest, needed = 2 / (n_draws + 1), alpha / max(1, len(scores.p_values))
     if smallest > needed:
-        msg = (
+        raise ValueError(
             f"n_draws is {n_draws}: no p-value can be below {smallest:.3g}, but "
             f"{len(scores.p_values)} methods at alpha {alpha} need {needed:.3g}; "
             f"wanted n_draws >= {int(np.ceil(2 / needed))}"
         )
-        raise ValueError(msg)
     sign = 1 if better == "lower" else -1
     clear = holm(scores.p_values, alpha)
     return {
@@ -204,6 +198,5 @@ def _same_length(**vectors: Any) -> list[np.ndarray]:
             f"{name} has {len(array)} entries"
             for name, array in zip(vectors, arrays, strict=True)
         )
-        msg = f"{found}; wanted one per split in each"
-        raise ValueError(msg)
+        raise ValueError(f"{found}; wanted one per split in each")
     return arrays

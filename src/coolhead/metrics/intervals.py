@@ -58,13 +58,11 @@ class SubsampledScore:
 
 def check_level(level: float) -> float:
     if not 0 < level < 1:
-        msg = f"level is {level}; wanted a share between 0 and 1, e.g. 0.95"
-        raise ValueError(msg)
+        raise ValueError(f"level is {level}; wanted a share between 0 and 1, e.g. 0.95")
     return level
 
 
 def check_count(value: int, name: str) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        msg = f"{name} is {value!r}; wanted an integer >= 1"
-        raise ValueError(msg)
+        raise ValueError(f"{name} is {value!r}; wanted an integer >= 1")
     return int(value)

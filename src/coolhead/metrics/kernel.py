@@ -29,8 +29,7 @@ def kernel_calibration_error(
     if bandwidth is None:
         bandwidth = _default_bandwidth(hits, len(confidence))
     if not 0 < bandwidth < np.inf:
-        msg = f"bandwidth is {bandwidth}; wanted a finite number > 0"
-        raise ValueError(msg)
+        raise ValueError(f"bandwidth is {bandwidth}; wanted a finite number > 0")
     inside = (GRID > 0) & (GRID < 1)
     points = GRID[inside]
     density = _density(confidence, bandwidth)[inside]
@@ -46,12 +45,11 @@ def kernel_calibration_error(
 def _default_bandwidth(hits: np.ndarray, n_rows: int) -> float:
     spread = float(np.std(hits)) if len(hits) else 0.0
     if spread < 1e-12:
-        msg = (
+        raise ValueError(
             "bandwidth cannot be chosen: the rows answered correctly have "
             f"{len(np.unique(hits))} distinct confidence(s), wanted at least 2; "
             "pass a number as bandwidth"
         )
-        raise ValueError(msg)
     return spread * (2 * n_rows) ** -0.2
 
 

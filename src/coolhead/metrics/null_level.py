@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from coolhead.metrics.bins import Binning, bin_index
 from coolhead.metrics.vectors import check_confidence
+from coolhead.numerics.checks import check_choice
 from coolhead.numerics.probabilities import check_probabilities
 
 
@@ -39,17 +40,16 @@ def expected_calibration_error_null(
     confidence = _confidence(probabilities)
     size = len(confidence) if size is None else size
     if not 1 <= size <= len(confidence):
-        msg = f"size is {size}; wanted 1..{len(confidence)}, the number of rows"
-        raise ValueError(msg)
+        raise ValueError(
+            f"size is {size}; wanted 1..{len(confidence)}, the number of rows"
+        )
     index = bin_index(confidence, n_bins, binning)
-    if method == "normal":
-        variance = np.bincount(index, confidence * (1 - confidence), n_bins)
-        scale = np.sqrt(2 / (np.pi * size * len(confidence)))
-        return float(np.sqrt(variance).sum() * scale)
+    check_choice(method, "method", "normal", "simulation")
     if method == "simulation":
         return _simulate(confidence, index, n_bins, size, n_draws, random_state)
-    msg = f"method is {method!r}; wanted 'normal' or 'simulation'"
-    raise ValueError(msg)
+    variance = np.bincount(index, confidence * (1 - confidence), n_bins)
+    scale = np.sqrt(2 / (np.pi * size * len(confidence)))
+    return float(np.sqrt(variance).sum() * scale)
 
 
 def _confidence(probabilities: Any) -> np.ndarray:

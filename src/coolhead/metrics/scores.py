@@ -93,11 +93,10 @@ def calibration_gain(
         confidences give in any case
     """
     if np.ndim(uncalibrated) != np.ndim(calibrated):
-        msg = (
+        raise ValueError(
             f"calibrated has {np.ndim(calibrated)} dimensions; wanted "
             f"{np.ndim(uncalibrated)}, as uncalibrated has"
         )
-        raise ValueError(msg)
     top_label = top_label or np.ndim(uncalibrated) == 1
     scores = _top_label_brier_scores if top_label else brier_scores
     return float((scores(labels, uncalibrated) - scores(labels, calibrated)).mean())
@@ -111,8 +110,9 @@ def _top_label_brier_scores(labels: Any, probabilities: Any) -> np.ndarray:
 def _logits_given(probabilities: Any, logits: Any) -> bool:
     if (probabilities is None) == (logits is None):
         found = "neither" if logits is None else "both"
-        msg = f"{found} of probabilities and logits given; wanted exactly one"
-        raise ValueError(msg)
+        raise ValueError(
+            f"{found} of probabilities and logits given; wanted exactly one"
+        )
     return logits is not None
 
 

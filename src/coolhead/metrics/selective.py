@@ -30,8 +30,7 @@ class RiskCoverageCurve:
     def risk_at(self, coverage: float) -> float:
         """Risk at the highest threshold that answers at least this share of rows."""
         if not 0 < coverage <= 1:
-            msg = f"coverage is {coverage}; wanted a share in (0, 1]"
-            raise ValueError(msg)
+            raise ValueError(f"coverage is {coverage}; wanted a share in (0, 1]")
         # Shares are ratios of integers: forgive rounding in the share asked for.
         at = np.searchsorted(self.coverage, coverage - 1e-12)
         return float(self.risk[min(at, len(self.risk) - 1)])

@@ -153,8 +153,7 @@ def _gap_sums_of_draws(
 
 def _check_draws(draws: Subsamples, n_rows: int) -> None:
     if draws.n_rows != n_rows:
-        msg = (
+        raise ValueError(
             f"draws were made from {draws.n_rows} rows, the data has {n_rows}; "
             "wanted the same"
         )
-        raise ValueError(msg)

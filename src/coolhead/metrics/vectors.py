@@ -45,8 +45,9 @@ def check_confidence(confidence: Any) -> np.ndarray:
     # A comparison with NaN is false, so this refuses NaN too.
     if not (low >= 0 and high <= 1 + ROUNDING):
         bad = int(np.argmin((array >= 0) & (array <= 1 + ROUNDING)))
-        msg = f"confidence holds {array[bad]} in row {bad}; wanted values in [0, 1]"
-        raise ValueError(msg)
+        raise ValueError(
+            f"confidence holds {array[bad]} in row {bad}; wanted values in [0, 1]"
+        )
     return np.minimum(array, 1.0) if high > 1 else array
 
 
@@ -56,19 +57,17 @@ def check_correctness(correct: Any, n_rows: int) -> np.ndarray:
     if array.dtype.kind not in "biu":
         array = _vector(correct, "correctness")
     if array.shape != (n_rows,):
-        msg = (
+        raise ValueError(
             f"correctness has shape {array.shape}; wanted ({n_rows},), one entry "
             "per confidence"
         )
-        raise ValueError(msg)
     if not _only_zeros_and_ones(array):
         bad = int(np.argmin((array == 0) | (array == 1)))
-        msg = (
+        raise ValueError(
             f"correctness holds {array[bad]} in row {bad}; wanted 0 or 1. Beside a "
             "one-dimensional confidence stands whether the prediction was right; "
             "class labels need (n, k) probabilities"
         )
-        raise ValueError(msg)
     return array
 
 
@@ -78,30 +77,23 @@ def check_rows(values: Any, name: str) -> np.ndarray:
     finite = np.isfinite(array)
     if not finite.all():
         bad = int(np.argmin(finite))
-        msg = f"{name} holds {array[bad]} in row {bad}; wanted finite numbers"
-        raise ValueError(msg)
+        raise ValueError(
+            f"{name} holds {array[bad]} in row {bad}; wanted finite numbers"
+        )
     return array
-
-
-def check_bins(n_bins: int) -> int:
-    if isinstance(n_bins, bool) or not isinstance(n_bins, (int, np.integer)):
-        msg = f"n_bins is {n_bins!r}; wanted an integer >= 1"
-        raise ValueError(msg)
-    if n_bins < 1:
-        msg = f"n_bins is {n_bins}; wanted an integer >= 1"
-        raise ValueError(msg)
-    return int(n_bins)
 
 
 def _vector(values: Any, name: str) -> np.ndarray:
     try:
         array = np.asarray(values).astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
-        msg = f"{name} is not numeric ({error}); wanted a vector of real numbers"
-        raise ValueError(msg) from error
+        raise ValueError(
+            f"{name} is not numeric ({error}); wanted a vector of real numbers"
+        ) from error
     if array.ndim != 1 or len(array) == 0:
-        msg = f"{name} has shape {array.shape}; wanted a vector with at least one entry"
-        raise ValueError(msg)
+        raise ValueError(
+            f"{name} has shape {array.shape}; wanted a vector with at least one entry"
+        )
     return array
 
 

@@ -1,7 +1,7 @@
 """Is this still the data that was calibrated for?"""
 
-from coolhead.monitor.evidence import DriftSignal, Evidence
+from coolhead.monitor.evidence import DriftSignal, Finding
 from coolhead.monitor.expected import Expected
 from coolhead.monitor.monitor import DriftMonitor
 
-__all__ = ["DriftMonitor", "DriftSignal", "Evidence", "Expected"]
+__all__ = ["DriftMonitor", "DriftSignal", "Expected", "Finding"]

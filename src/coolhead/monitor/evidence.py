@@ -6,7 +6,7 @@ sample is part of the test (Fisher's, one-sided).
 """
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -16,7 +16,7 @@ ROWS_PER_GROUP = 25
 NO_EXPECTATION = "what the calibration domains show is not known"
 
 
-class Evidence(NamedTuple):
+class Finding(NamedTuple):
     """What one kind of observation says.
 
     Attributes
@@ -49,10 +49,10 @@ class DriftSignal(NamedTuple):
     """
 
     alarm: bool | None
-    evidence: tuple[Evidence, ...]
+    evidence: tuple[Finding, ...]
 
-    def of(self, kind: str) -> Evidence:
-        """The evidence of one kind."""
+    def of(self, kind: str) -> Finding:
+        """The finding of one kind."""
         return next(found for found in self.evidence if found.kind == kind)
 
     def __str__(self) -> str:
@@ -71,12 +71,14 @@ class Examined(NamedTuple):
     best : the p-value of the most extreme outcome; None: there is nothing to test.
     """
 
-    kind: str
-    p_value: float
-    best: float | None
-    n_rows: int
-    found: float | None
-    text: str
+    finding: Finding
+    best: float | None = None
+
+    @classmethod
+    def nothing(cls, kind: str, n_rows: int, found: float | None, why: str) -> Self:
+        """There is nothing to test."""
+        text = f"{kind} not checked ({why})"
+        return cls(Finding(kind, None, None, n_rows, found, text))
 
 
 def judge(
@@ -100,17 +102,16 @@ def judge(
     return DriftSignal(False if checked else None, evidence)
 
 
-def _decide(test: Examined, level: float) -> Evidence:
-    kind, p_value, best, n_rows, found, text = test
-    if best is None:
-        text = f"{kind} not checked ({text})"
-        return Evidence(kind, None, None, n_rows, found, text)
+def _decide(test: Examined, level: float) -> Finding:
+    finding, best = test
+    if finding.p_value is None or best is None:
+        return finding
     if best >= level:
         # Whatever these rows had shown, there would have been no alarm.
-        text = f"{text}, too few rows or too wide a range to tell"
-        return Evidence(kind, None, None, n_rows, found, text)
-    text = f"{text} (p = {p_value:.2g})"
-    return Evidence(kind, bool(p_value < level), p_value, n_rows, found, text)
+        text = f"{finding.text}, too few rows or too wide a range to tell"
+        return finding._replace(p_value=None, text=text)
+    text = f"{finding.text} (p = {finding.p_value:.2g})"
+    return finding._replace(alarm=bool(finding.p_value < level), text=text)
 
 
 def examine_features(counts: dict[str, Any], expected: Expected) -> Examined:
@@ -122,7 +123,7 @@ def examine_features(counts: dict[str, Any], expected: Expected) -> Examined:
     if not checked or not expected.outside:
         unknown = f"none of {rows} rows could be compared with calibration features"
         reason = NO_EXPECTATION if checked else unknown
-        return Examined("features", 1.0, None, checked, share, reason)
+        return Examined.nothing("features", checked, share, reason)
     far, crowded = list(expected.outside.values()), list(expected.inside.values())
     directions = [(outside, far), (near, crowded)] if crowded else [(outside, far)]
     tails = [largest_tail(found, checked, known) for found, known in directions]
@@ -139,7 +140,8 @@ def examine_features(counts: dict[str, Any], expected: Expected) -> Examined:
         )
     if checked < rows:
         text += f", {rows - checked} rows not checked"
-    return Examined("features", either(*tails), either(*best), checked, share, text)
+    finding = Finding("features", None, either(*tails), checked, share, text)
+    return Examined(finding, either(*best))
 
 
 def examine_confidence(counts: dict[str, Any], expected: Expected) -> Examined:
@@ -147,22 +149,20 @@ def examine_confidence(counts: dict[str, Any], expected: Expected) -> Examined:
     unsure, rows = int(counts["n_unsure"]), int(counts["n_rows"])
     if not rows or not expected.unsure:
         reason = NO_EXPECTATION if rows else "no row was seen"
-        return Examined("confidence", 1.0, None, rows, None, reason)
+        return Examined.nothing("confidence", rows, None, reason)
     known = list(expected.unsure.values())
     sure = [_opposite(seen) for seen in known]
     shares = [_share(seen) for seen in known]
     mean = float(counts["confidence_sum"]) / rows
-    return Examined(
-        "confidence",
-        either(
-            largest_tail(unsure, rows, known), largest_tail(rows - unsure, rows, sure)
-        ),
-        either(largest_tail(rows, rows, known), largest_tail(rows, rows, sure)),
-        rows,
-        unsure / rows,
+    less, surer = ((unsure, known), (rows - unsure, sure))
+    p_value = either(*(largest_tail(n, rows, seen) for n, seen in (less, surer)))
+    text = (
         f"{unsure / rows:.1%} of {rows} rows are less sure than {expected.middle:.3g}, "
-        f"{min(shares):.1%} to {max(shares):.1%} expected (mean confidence {mean:.3g})",
+        f"{min(shares):.1%} to {max(shares):.1%} expected (mean confidence {mean:.3g})"
     )
+    finding = Finding("confidence", None, p_value, rows, unsure / rows, text)
+    best = either(*(largest_tail(rows, rows, seen) for seen in (known, sure)))
+    return Examined(finding, best)
 
 
 def examine_labels(counts: dict[str, Any], expected: Expected) -> Examined:
@@ -176,7 +176,7 @@ def examine_labels(counts: dict[str, Any], expected: Expected) -> Examined:
     )
     labelled, error = int(rows.sum()), calibration_error(counts)
     if error is None:
-        return Examined("labels", 1.0, None, 0, None, "none given")
+        return Examined.nothing("labels", 0, None, "none given")
     groups = join_bins(rows)
     rows, right, promised = (
         np.bincount(groups, values) for values in (rows, right, sums)
@@ -192,18 +192,15 @@ def examine_labels(counts: dict[str, Any], expected: Expected) -> Examined:
             max(combined_tail(right, rows, seen) for seen in known),
         )
 
-    nothing = np.zeros_like(rows)
-    best = min(p_value(nothing, rows), p_value(rows, nothing))
-    return Examined(
-        "labels",
-        p_value(right, rows - right),
-        best,
-        labelled,
-        error,
+    text = (
         f"{labelled} labelled rows are right {right.sum() / labelled:.1%} of the time "
         f"where {promised.sum() / labelled:.1%} was promised "
-        f"(calibration error {error:.1%})",
+        f"(calibration error {error:.1%})"
     )
+    p_found = p_value(right, rows - right)
+    finding = Finding("labels", None, p_found, labelled, error, text)
+    none = np.zeros_like(rows)
+    return Examined(finding, min(p_value(none, rows), p_value(rows, none)))
 
 
 def calibration_error(counts: dict[str, Any]) -> float | None:

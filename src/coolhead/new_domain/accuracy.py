@@ -141,13 +141,20 @@ def accuracy_interval(belief: Belief, confidence: np.ndarray) -> Interval:
 
 
 def group_accuracy(
-    confidence: np.ndarray, moved: float, scale: float, labelled: Labelled | None
+    confidence: np.ndarray,
+    mask: np.ndarray,
+    whole: Belief,
+    spread: float,
+    labelled: Labelled | None,
 ) -> GroupAccuracy:
     """Expected accuracy of a part of a domain, which strays from the whole.
 
-    moved : logit of the domain's accuracy minus that of its mean confidence; scale :
-        how far off that may be for a part of it.
+    confidence : of the whole domain, mask : which rows the part has; whole : what is
+        believed of the domain's accuracy; spread : of parts around their domain.
     """
-    witness = Witness("domain", float(logit(confidence.mean())) + moved, scale)
-    belief = believe_accuracy(confidence, [witness], labelled)
-    return GroupAccuracy(len(confidence), accuracy_interval(belief, confidence))
+    moved = whole.mean - float(logit(confidence.mean()))
+    own = confidence[mask]
+    scale = float(np.hypot(whole.deviation, spread))
+    witness = Witness("domain", float(logit(own.mean())) + moved, scale)
+    belief = believe_accuracy(own, [witness], labelled)
+    return GroupAccuracy(len(own), accuracy_interval(belief, own))

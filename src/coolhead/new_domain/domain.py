@@ -31,6 +31,7 @@ from coolhead.new_domain.labelling import (
 from coolhead.new_domain.labels import (
     as_rows,
     check_new_labels,
+    check_row_numbers,
     labels_for_width,
     merge_labels,
 )
@@ -45,7 +46,12 @@ from coolhead.new_domain.temperature import (
 )
 from coolhead.new_domain.threshold import Threshold, find_threshold
 from coolhead.new_domain.words import as_html, as_sentence, draw, find_notes
-from coolhead.numerics.checks import as_logits, check_domains, check_features
+from coolhead.numerics.checks import (
+    as_logits,
+    check_domains,
+    check_features,
+    check_logit_values,
+)
 from coolhead.numerics.softmax import confidence as confidence_of
 from coolhead.shift.coverage import Coverage, coverage
 
@@ -67,6 +73,9 @@ class NewDomain:
     use : kinds of evidence that may move the answer, out of "left_out", "batch",
         "labels".
     random_state : of the order in which rows are asked for.
+    row_numbers, drawn_from : where these rows are a sample of more: their numbers
+        there, ascending, by which `rows_to_label` and `with_labels` then name them,
+        and of how many.
 
     Attributes
     ----------
@@ -86,12 +95,15 @@ class NewDomain:
         evidence: Evidence | None = None,
         use: Sequence[str] = KINDS,
         random_state: int = 0,
+        row_numbers: ArrayLike | None = None,
+        drawn_from: int | None = None,
     ):
         self._base = check_calibrator(calibrator)
         self._use = check_use(use)
         self._logits, checked = calibrator._check_query(as_logits(logits), features)
         if checked is None and features is not None:
             checked = check_features(features, len(self._logits))
+        check_logit_values(self._logits, "logits")
         self._features, self._random_state = checked, random_state
         given = checked if calibrator.uses_features else None
         self._temperature = calibrator._temperature(self._logits, given)
@@ -100,6 +112,8 @@ class NewDomain:
         self._known = getattr(calibrator, "evidence_", None)
         self._known = self._known if evidence is None else evidence
         self._strata = find_strata(self._confidence)
+        self._numbers = check_row_numbers(row_numbers, len(self._logits))
+        self.drawn_from = drawn_from
         self._rows, self._labels = np.empty(0, np.intp), np.empty(0, np.intp)
 
     @property
@@ -115,7 +129,7 @@ class NewDomain:
     @property
     def labelled_rows(self) -> np.ndarray:
         """Row numbers with known labels, ascending."""
-        return self._rows.copy()
+        return self._numbers[self._rows]
 
     @cached_property
     def outside(self) -> Coverage | None:
@@ -195,21 +209,14 @@ class NewDomain:
         return self._by(check_domains(groups, self.n_rows, "groups"))
 
     def _by(self, groups: np.ndarray) -> dict[Any, GroupAccuracy]:
-        moved = self._belief.mean - float(logit(self._confidence.mean()))
-        scale = float(np.hypot(self._belief.deviation, self._group_spread))
+        spread = GROUP_SPREAD if self._known is None else self._known.group_spread
+        masks = {name.item(): groups == name for name in np.unique(groups)}
         return {
-            name.item(): group_accuracy(
-                self._confidence[groups == name],
-                moved,
-                scale,
-                self._labelled(groups == name),
+            name: group_accuracy(
+                self._confidence, mask, self._belief, spread, self._labelled(mask)
             )
-            for name in np.unique(groups)
+            for name, mask in masks.items()
         }
-
-    @property
-    def _group_spread(self) -> float:
-        return GROUP_SPREAD if self._known is None else self._known.group_spread
 
     def rows_to_label(
         self, n: int | None = None, *, width: float | None = None
@@ -242,7 +249,8 @@ class NewDomain:
         place = asking_order(self._strata, self._random_state)
         moved = self._belief.mean - float(logit(self._confidence.mean()))
         sure = expit(logit(self._confidence) + moved)
-        return choose_rows(sure, self._strata, place, labelled, int(n))  # pyright: ignore[reportArgumentType]
+        found = choose_rows(sure, self._strata, place, labelled, int(n))  # pyright: ignore[reportArgumentType]
+        return self._numbers[found]
 
     def with_labels(self, rows: Any, labels: ArrayLike) -> Self:
         """The same domain, knowing the labels of these rows, too.
@@ -250,7 +258,7 @@ class NewDomain:
         rows, labels : (m,) row numbers of the batch, best those of `rows_to_label`,
             and the true class of each. Labels of several calls add up.
         """
-        rows = as_rows(rows, self.n_rows)
+        rows = as_rows(rows, self._numbers)
         labels = check_new_labels(labels, self._logits.shape[1], rows)
         new = self._copy()
         new._rows, new._labels = merge_labels(self._rows, self._labels, rows, labels)

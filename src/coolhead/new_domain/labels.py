@@ -11,8 +11,22 @@ from coolhead.new_domain.labelling import uncertainty
 from coolhead.new_domain.posterior import Belief, expit, logit
 
 
-def as_rows(rows: Any, n_rows: int) -> np.ndarray:
-    """Row numbers of the batch, (m,)."""
+def check_row_numbers(numbers: Any, n_rows: int) -> np.ndarray:
+    """What the rows of a batch are called: their own order, or where they came from."""
+    if numbers is None:
+        return np.arange(n_rows)
+    found = np.asarray(numbers)
+    right = found.shape == (n_rows,) and found.dtype.kind in "iu"
+    if not right or (n_rows and found[0] < 0) or not (found[1:] > found[:-1]).all():
+        raise ValueError(
+            f"row_numbers has shape {found.shape} and type {found.dtype}; wanted "
+            f"({n_rows},) ascending integers, the number of each row"
+        )
+    return found.astype(np.intp)
+
+
+def as_rows(rows: Any, numbers: np.ndarray) -> np.ndarray:
+    """Places in the batch of rows given by their numbers, (m,)."""
     found = np.asarray(rows)
     if found.ndim != 1 or found.dtype.kind not in "iu":
         raise ValueError(
@@ -21,13 +35,16 @@ def as_rows(rows: Any, n_rows: int) -> np.ndarray:
         )
     if not len(found):
         raise ValueError("rows is empty; wanted at least one labelled row")
-    wrong = found[(found < 0) | (found >= n_rows)]
+    places = np.minimum(np.searchsorted(numbers, found), len(numbers) - 1)
+    wrong = found[numbers[places] != found]
     if len(wrong):
+        whole = numbers[-1] == len(numbers) - 1
+        wanted = f"numbers from 0 to {numbers[-1]}" if whole else "rows of the sample"
         raise ValueError(
             f"rows holds {wrong[0]}, which was not asked for and is no row of this "
-            f"batch; wanted numbers from 0 to {n_rows - 1}"
+            f"batch; wanted {wanted}"
         )
-    return found.astype(np.intp)
+    return places
 
 
 def check_new_labels(labels: ArrayLike, n_classes: int, rows: np.ndarray) -> np.ndarray:

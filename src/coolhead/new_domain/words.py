@@ -30,7 +30,9 @@ def as_sentence(there: Any) -> str:
     else:
         parts = [expected, where]
     labels = f"{there.n_labels} labels" if there.n_labels else "no labels"
-    text = ", ".join([*parts, f"from {there.n_rows} rows and {labels}"])
+    drawn = there.drawn_from
+    rows = f"{there.n_rows} rows" + (f" out of {drawn}" if drawn is not None else "")
+    text = ", ".join([*parts, f"from {rows} and {labels}"])
     return "; ".join([text, *there.notes])
 
 

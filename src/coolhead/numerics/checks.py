@@ -1,6 +1,7 @@
 """What may enter: every error names the argument, what was found, what is wanted."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,6 +10,13 @@ from coolhead.numerics.arrays import readable, real_array, refuse_missing
 from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.class_names import are_names, number_names
 from coolhead.numerics.probabilities import refuse_probabilities
+
+
+def check_choice(value: Any, name: str, *known: Any) -> None:
+    """Refuse a value that is none of a few known ones."""
+    if value not in known:
+        listed = " or ".join([", ".join(map(repr, known[:-1])), repr(known[-1])])
+        raise ValueError(f"{name} is {value!r}; wanted {listed}")
 
 
 def as_logits(

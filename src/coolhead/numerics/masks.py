@@ -12,7 +12,6 @@ that order a class beyond it has a probability below exp(-300).
 import numpy as np
 
 from coolhead.numerics.blocks import row_blocks
-from coolhead.numerics.checks import masked_label_message
 
 REACH = 300.0
 SAMPLED_ROWS = 256
@@ -44,20 +43,6 @@ def useful_drops(block: np.ndarray, peak: np.ndarray, reach: float) -> np.ndarra
     # Divided first: the sum of numbers near the largest would be none.
     drops /= np.maximum(useful.sum(axis=1, keepdims=True), 1)
     return np.where(useful, drops, 0.0).sum(axis=1)
-
-
-def label_reach(logits: np.ndarray, labels: np.ndarray) -> float:
-    """`useful_reach` of labelled rows that nobody has summarised."""
-    peak = logits.max(axis=1)
-    gap = peak.astype(np.float64) - logits[np.arange(len(labels)), labels]
-    masked = np.flatnonzero(np.isinf(gap))
-    if len(masked):
-        raise ValueError(masked_label_message(labels, masked))
-    deepest = max(
-        float(distances(logits[rows], peak[rows]).max())
-        for rows in row_blocks(*logits.shape)
-    )
-    return useful_reach(logits, peak, gap, deepest)
 
 
 def hide_masked(

@@ -22,6 +22,7 @@ from coolhead.metrics import (
     expected_calibration_error_null,
     signed_calibration_gap,
 )
+from coolhead.report.arrival import arrivals_at
 from coolhead.report.load import ReportData
 
 N_BINS = 15
@@ -69,9 +70,12 @@ def _score(calibrator: Any, part: DomainArchive, line: Any, method: str) -> Cell
     rows = LabelledRows(
         np.asarray(part.logits), np.asarray(part.labels), part.features, part.domains
     )
+    result = CellResult()
+    if line.role not in ("source", "calibration"):
+        for row in arrivals_at(calibrator, method, rows, N_BINS):
+            result.add("arrival", **row)
     found = {BEFORE: predict(None, rows), method: predict(calibrator, rows)}
     ece = {BEFORE: line.ece_before.estimate, method: line.ece_after.estimate}
-    result = CellResult()
     for name, predictions in found.items():
         numbers = dict(_numbers(predictions)) | {"ece_mean": ece[name]}
         numbers["gain"] = float((found[BEFORE].brier - predictions.brier).mean())

@@ -7,7 +7,7 @@ from typing import Any
 import polars as pl
 
 from coolhead.experiment.record import read_run_record
-from coolhead.experiment.results import TABLES, empty_table, read_table, table_path
+from coolhead.experiment.results import TABLES, read_or_empty
 from coolhead.experiment.tables import Table, all_tables
 
 
@@ -41,7 +41,7 @@ class ReportData:
 def load_run(run: str | Path, tables: list[Table] | None = None) -> ReportData:
     """Read the folder of a run; its tables are made unless they are given."""
     record = read_run_record(run)
-    frames = {name: _read_or_empty(run, name) for name in TABLES}
+    frames = {name: read_or_empty(run, name) for name in TABLES}
     if tables is None:
         tables = [] if frames["results"].is_empty() else all_tables(run)
     protocol = record["protocol"]
@@ -53,13 +53,6 @@ def load_run(run: str | Path, tables: list[Table] | None = None) -> ReportData:
         facts=_facts(record),
         order=protocol.get("order"),
     )
-
-
-def _read_or_empty(run: str | Path, name: str) -> pl.DataFrame:
-    """A table; one that older runs do not have yet is empty."""
-    if name != "results" and not table_path(run, name).is_file():
-        return empty_table(name)
-    return read_table(run, name)
 
 
 def _facts(record: dict[str, Any]) -> dict[str, str]:

@@ -43,6 +43,8 @@ def draw_figures(part: dict[str, Any]) -> dict[str, Markup]:
         drawings |= _curves(frames, [BEFORE, answer["method"]])
     if len(frames["temperature"]):
         drawings["temperatures"] = _temperatures(frames["temperature"])
+    if part["arrival"]:
+        drawings |= _arrivals(frames["arrival"], part["arrival"])
     return {name: to_svg(name, *drawing) for name, drawing in drawings.items()}
 
 
@@ -106,6 +108,25 @@ def _temperatures(quantiles: Any) -> Drawing:
         partial(figures.temperatures, quantiles, labels={n: label(n) for n in medians}),
         f"Temperatures of each method; medians: {said}",
     )
+
+
+def _arrivals(table: Any, section: dict[str, Any]) -> dict[str, Drawing]:
+    names, shown = section["labels"], section["shown"]
+    draw = partial(figures.expected_accuracy, table, methods=shown, labels=names)
+    said = "; ".join(section["sentences"])
+    return {
+        "expected_accuracy": (3.6, draw, f"Expected against true accuracy. {said}"),
+        "error_by_labels": (
+            3.0,
+            partial(figures.error_by_labels, table),
+            "Mean ECE against the number of labels of the new domain",
+        ),
+        "evidence": (
+            style.rows_height(2 * len(names)),
+            partial(figures.evidence, table, labels=names),
+            f"How far off the expected accuracy was. {said}",
+        ),
+    }
 
 
 def to_svg(name: str, height: float, draw: Callable[[Any], Any], alt: str) -> Markup:

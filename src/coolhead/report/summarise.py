@@ -6,8 +6,14 @@ from typing import Any
 import polars as pl
 
 from coolhead.experiment.tables.answer import BEFORE, describe_answer
-from coolhead.experiment.tables.run_scores import RunScores, label, scores_by_classifier
+from coolhead.experiment.tables.run_scores import (
+    RunScores,
+    label,
+    scores_by_classifier,
+    seen_of_target,
+)
 from coolhead.experiment.tables.table import Table, page_layout, render_table
+from coolhead.report.arrival import arrival_section
 from coolhead.report.diagnostics import (
     abstention,
     example_strip,
@@ -66,11 +72,19 @@ def summarise_classifier(
         "shift": shift_rows(frames["shift"]),
         "abstention": abstention(frames["histogram"], after),
         "examples": example_strip(frames["examples"], after),
+        "arrival": arrival_section(frames["arrival"], data.noun),
+        "seeing": _seeing(scores.methods),
         "statuses": fit_statuses(frames["status"]),
         "shape": None if data.order is None else target_shape(scores, after),
         "frames": frames,
         "has_temperatures": len(frames["temperature"]) > 0,
     }
+
+
+def _seeing(methods: list[str]) -> str:
+    """Who sees what of the target, in words."""
+    seen = {label(name): seen_of_target(name) for name in methods}
+    return ", ".join(f"{name} ({words})" for name, words in seen.items() if words)
 
 
 def _answer(data: ReportData, scores: RunScores) -> dict[str, Any]:

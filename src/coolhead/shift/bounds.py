@@ -54,11 +54,10 @@ def transfer_bounds(
     """
     weights, losses = np.asarray(weights, float), np.asarray(losses, float)
     if weights.ndim != 1 or weights.shape != losses.shape:
-        msg = (
+        raise ValueError(
             f"losses has shape {losses.shape}, weights {weights.shape}; wanted one "
             "loss per weight, (n,)"
         )
-        raise ValueError(msg)
 
     def mean(values: np.ndarray) -> float:
         return float(np.average(values, weights=mass))

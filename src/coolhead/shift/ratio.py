@@ -120,8 +120,9 @@ def density_ratio(
     DensityRatio
     """
     if estimator not in ESTIMATORS:
-        msg = f"estimator is {estimator!r}; wanted one of {', '.join(ESTIMATORS)}"
-        raise ValueError(msg)
+        raise ValueError(
+            f"estimator is {estimator!r}; wanted one of {', '.join(ESTIMATORS)}"
+        )
     given = _checked(features, target_features, reference_features)
     if len(given[0]) == 1 and len(given) == 2:
         # The weights of a single row have mean one, whatever the ratio.
@@ -146,8 +147,7 @@ def summarise_weights(
 ) -> DensityRatio:
     """Clip raw weights, scale them to mean one, and describe them."""
     if not max_weight > 0:
-        msg = f"max_weight is {max_weight}; wanted a number > 0"
-        raise ValueError(msg)
+        raise ValueError(f"max_weight is {max_weight}; wanted a number > 0")
     clipped = np.minimum(weights, max_weight)
     if not clipped.sum() > 0:
         # No calibration row resembles the target: all alike is all that can be said.
@@ -206,11 +206,10 @@ def _log_odds(
     is_target = np.r_[np.zeros(len(known)), np.ones(len(target))]
     n_folds = min(n_folds, len(known), len(target))
     if n_folds < 2:
-        msg = (
+        raise ValueError(
             f"found {len(known)} calibration and {len(target)} target rows; the "
             "density ratio needs at least two of each"
         )
-        raise ValueError(msg)
     folds = StratifiedKFold(n_folds, shuffle=True, random_state=random_state)
     scores = np.empty(len(rows))
     for train, test in folds.split(rows, is_target):

@@ -50,6 +50,5 @@ def domain_sample_sizes(weights: np.ndarray, sample_domain: np.ndarray) -> dict:
 def _positive_mean(weights: np.ndarray) -> np.ndarray:
     weights = np.asarray(weights, dtype=float)
     if weights.size == 0 or np.any(~(weights >= 0)) or weights.sum() == 0:
-        msg = "weights must be non-negative numbers, not all of them zero"
-        raise ValueError(msg)
+        raise ValueError("weights must be non-negative numbers, not all of them zero")
     return weights

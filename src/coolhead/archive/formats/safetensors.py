@@ -27,18 +27,11 @@ from coolhead.files import atomic_path
 
 FORMAT_VERSION = 1
 HEADER_KEY = "coolhead"
+# The format is little-endian on every machine.
 DTYPES = {
-    "F16": np.float16,
-    "F32": np.float32,
-    "F64": np.float64,
-    "I8": np.int8,
-    "I16": np.int16,
-    "I32": np.int32,
-    "I64": np.int64,
-    "U8": np.uint8,
-    "U16": np.uint16,
-    "U32": np.uint32,
-    "U64": np.uint64,
+    f"{kind}{8 * size}": np.dtype(f"<{kind.lower()}{size}")
+    for kind, sizes in {"F": (2, 4, 8), "I": (1, 2, 4, 8), "U": (1, 2, 4, 8)}.items()
+    for size in sizes
 }
 
 
@@ -67,10 +60,7 @@ def _arrays(columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
         if isinstance(values, np.ndarray) and values.dtype.kind == "U":
             values = pack_strings(values)
         if isinstance(values, PackedStrings):
-            arrays[f"{name}.utf8"], arrays[f"{name}.offsets"] = (
-                values.data,
-                values.offsets,
-            )
+            arrays |= {f"{name}.utf8": values.data, f"{name}.offsets": values.offsets}
         else:
             arrays[name] = np.ascontiguousarray(values)
     return arrays
@@ -124,8 +114,7 @@ def _sources(path: Path) -> dict[str, ArraySource]:
             raise ValueError(
                 f"{path}: {name} has type {entry['dtype']}; wanted one of {known}"
             )
-        # The format is little-endian on every machine.
-        dtype = np.dtype(DTYPES[entry["dtype"]]).newbyteorder("<")
+        dtype = DTYPES[entry["dtype"]]
         offset, shape = 8 + length + entry["data_offsets"][0], tuple(entry["shape"])
         start = partial(bytes_after, path, offset)
         whole = partial(_map, path, dtype, offset, shape)

@@ -1,20 +1,17 @@
 """Bayesian binning into quantiles (BBQ): many binnings, weighted by evidence."""
 
-from functools import partial
-
 import numpy as np
 from scipy.special import betaln
 
-from coolhead.baselines.binning.histogram import Steps, read_steps
-from coolhead.baselines.binning.one_score import apply_curves, fit_curves
-from coolhead.baselines.classwise.base import ScoreCalibrator, ScoreData
-from coolhead.numerics.temperature import Status
+from coolhead.baselines.binning.one_score import Curve, CurveCalibrator, read_steps
+from coolhead.calibrators.parameters import parameters
 
 PRIOR_WEIGHT = 2.0
 BINNINGS_PER_CLASS = 30
 
 
-class BayesianBinning(ScoreCalibrator):
+@parameters
+class BayesianBinning(CurveCalibrator):
     """Average of equal-mass binnings, each weighted by its marginal likelihood.
 
     A binning into B bins has a Beta prior of weight 2/B on every bin, centred at the
@@ -31,20 +28,13 @@ class BayesianBinning(ScoreCalibrator):
     accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
     """
 
-    def __init__(self, scheme: str = "top_label"):
-        self.scheme = scheme
+    scheme: str = "top_label"
 
-    def _learns_classes(self) -> bool:
-        return self.scheme == "one_vs_all"
-
-    def _learn_scores(self, data: ScoreData) -> str:
+    def _fit_curve(
+        self, scores: np.ndarray, hits: np.ndarray, weights: np.ndarray
+    ) -> Curve:
         limit = None if self.scheme == "top_label" else BINNINGS_PER_CLASS
-        fit_curve = partial(fit_averaged_steps, max_binnings=limit)
-        self.curves_ = fit_curves(data, self.scheme, fit_curve)
-        return Status.CONVERGED
-
-    def _probabilities(self, logits: np.ndarray) -> np.ndarray:
-        return apply_curves(logits, self.scheme, self.curves_, read_steps)
+        return fit_averaged_steps(scores, hits, weights, limit)
 
 
 def fit_averaged_steps(
@@ -52,7 +42,7 @@ def fit_averaged_steps(
     hits: np.ndarray,
     weights: np.ndarray,
     max_binnings: int | None = None,
-) -> Steps:
+) -> Curve:
     """Evidence-weighted mean of all binnings, on the union of their edges."""
     order = np.argsort(scores, kind="stable")
     scores = scores[order].astype(np.float64)

@@ -1,15 +1,17 @@
 """Histogram binning: the confidence of a bin is the accuracy seen in it."""
 
+from dataclasses import KW_ONLY
+
 import numpy as np
 
-from coolhead.baselines.binning.one_score import apply_curves, fit_curves
-from coolhead.baselines.classwise.base import ScoreCalibrator, ScoreData
-from coolhead.numerics.temperature import Status
+from coolhead.baselines.binning.one_score import Curve, CurveCalibrator
+from coolhead.baselines.classwise.base import ScoreData
+from coolhead.calibrators.parameters import parameters
+from coolhead.numerics.checks import check_choice
 
-Steps = tuple[np.ndarray, np.ndarray]
 
-
-class HistogramBinning(ScoreCalibrator):
+@parameters
+class HistogramBinning(CurveCalibrator):
     """Replaces a probability by the share of hits in its bin.
 
     Parameters
@@ -24,27 +26,20 @@ class HistogramBinning(ScoreCalibrator):
     accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
     """
 
-    def __init__(
-        self, n_bins: int = 15, *, binning: str = "width", scheme: str = "top_label"
-    ):
-        self.n_bins = n_bins
-        self.binning = binning
-        self.scheme = scheme
-
-    def _learns_classes(self) -> bool:
-        return self.scheme == "one_vs_all"
+    n_bins: int = 15
+    _: KW_ONLY
+    binning: str = "width"
+    scheme: str = "top_label"
 
     def _learn_scores(self, data: ScoreData) -> str:
-        if self.binning not in ("width", "mass"):
-            raise ValueError(f"binning is {self.binning!r}; wanted 'width' or 'mass'")
+        check_choice(self.binning, "binning", "width", "mass")
         if self.n_bins < 1:
             raise ValueError(f"n_bins is {self.n_bins}; wanted at least 1")
-        self.curves_ = fit_curves(data, self.scheme, self._fit_curve)
-        return Status.CONVERGED
+        return super()._learn_scores(data)
 
     def _fit_curve(
         self, scores: np.ndarray, hits: np.ndarray, weights: np.ndarray
-    ) -> Steps:
+    ) -> Curve:
         inner = np.arange(1, self.n_bins) / self.n_bins
         if self.binning == "mass":
             inner = np.unique(np.quantile(scores, inner))
@@ -56,12 +51,3 @@ class HistogramBinning(ScoreCalibrator):
         values = (edges[:-1] + edges[1:]) / 2
         values[mass > 0] = right[mass > 0] / mass[mass > 0]
         return inner, values
-
-    def _probabilities(self, logits: np.ndarray) -> np.ndarray:
-        return apply_curves(logits, self.scheme, self.curves_, read_steps)
-
-
-def read_steps(steps: Steps, scores: np.ndarray) -> np.ndarray:
-    """Value of the step that each score falls on."""
-    inner, values = steps
-    return values[np.searchsorted(inner, scores, side="left")]

@@ -10,19 +10,70 @@ from typing import Any
 
 import numpy as np
 
-from coolhead.baselines.classwise.base import ScoreData
+from coolhead.baselines.classwise.base import ScoreCalibrator, ScoreData
 from coolhead.numerics.blocks import row_blocks
+from coolhead.numerics.checks import check_choice
 from coolhead.numerics.softmax import confidence, softmax
+from coolhead.numerics.temperature import Status
 
-SCHEMES = ("top_label", "one_vs_all")
 # Keeps every class possible, and breaks ties by the original order.
 BLEND = 1e-9
 # Keeps the top label just ahead, so that rounding cannot change it.
 TIE = 1e-5
 
-Curve = Any
+Curve = tuple[np.ndarray, np.ndarray]
 FitCurve = Callable[[np.ndarray, np.ndarray, np.ndarray], Curve]
-ReadCurve = Callable[[Curve, np.ndarray], np.ndarray]
+
+
+class CurveCalibrator(ScoreCalibrator):
+    """Maps one score, or that of every class, by curves learned from hits and misses.
+
+    A subclass has a parameter `scheme` and writes `_fit_curve`.
+
+    Attributes
+    ----------
+    curves_ : list of pairs of arrays; None for a class without rows, which keeps its
+        probability.
+    accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
+    """
+
+    scheme: str
+
+    @property
+    def learns_classes(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Whether every class has a curve."""
+        return self.scheme == "one_vs_all"
+
+    def _learn_scores(self, data: ScoreData) -> str:
+        self.curves_ = fit_curves(data, self.scheme, self._fit_curve)
+        return Status.CONVERGED
+
+    def _probabilities(self, logits: np.ndarray) -> np.ndarray:
+        if self.scheme == "top_label":
+            largest, top = exact_confidence(logits)
+            return replace_top(logits, top, self._read_curve(self.curves_[0], largest))
+        probabilities = exact_softmax(logits)
+        mapped = probabilities.copy()
+        for k, curve in enumerate(self.curves_):
+            if curve is not None:
+                mapped[:, k] = self._read_curve(curve, probabilities[:, k])
+        mapped += BLEND * probabilities
+        return mapped / mapped.sum(axis=1, keepdims=True)
+
+    def _fit_curve(
+        self, scores: np.ndarray, hits: np.ndarray, weights: np.ndarray
+    ) -> Curve:
+        raise NotImplementedError(f"{type(self).__name__} does not define its curves")
+
+    def _read_curve(self, curve: Curve, scores: np.ndarray) -> np.ndarray:
+        """Curves are steps unless a subclass knows better."""
+        return read_steps(curve, scores)
+
+
+def read_steps(steps: Curve, scores: np.ndarray) -> np.ndarray:
+    """Value of the step that each score falls on."""
+    inner, values = steps
+    return values[np.searchsorted(inner, scores, side="left")]
 
 
 def exact_softmax(logits: np.ndarray) -> np.ndarray:
@@ -46,10 +97,9 @@ def exact_confidence(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return largest, predicted
 
 
-def fit_curves(data: ScoreData, scheme: str, fit_curve: FitCurve) -> list[Curve]:
+def fit_curves(data: ScoreData, scheme: str, fit_curve: FitCurve) -> list[Any]:
     """One curve for the top label, or one per class (None where a class is absent)."""
-    if scheme not in SCHEMES:
-        raise ValueError(f"scheme is {scheme!r}; wanted 'top_label' or 'one_vs_all'")
+    check_choice(scheme, "scheme", "top_label", "one_vs_all")
     if scheme == "top_label":
         largest, predicted = exact_confidence(data.logits)
         return [fit_curve(largest, predicted == data.labels, data.weights)]
@@ -63,22 +113,6 @@ def fit_curves(data: ScoreData, scheme: str, fit_curve: FitCurve) -> list[Curve]
         )
         for k in range(probabilities.shape[1])
     ]
-
-
-def apply_curves(
-    logits: np.ndarray, scheme: str, curves: list[Curve], read: ReadCurve
-) -> np.ndarray:
-    """Calibrated probabilities of a block of logits."""
-    if scheme == "top_label":
-        largest, top = exact_confidence(logits)
-        return replace_top(logits, top, read(curves[0], largest))
-    probabilities = exact_softmax(logits)
-    mapped = probabilities.copy()
-    for k, curve in enumerate(curves):
-        if curve is not None:
-            mapped[:, k] = read(curve, probabilities[:, k])
-    mapped += BLEND * probabilities
-    return mapped / mapped.sum(axis=1, keepdims=True)
 
 
 def replace_top(logits: np.ndarray, top: np.ndarray, wanted: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import minimize
 
-from coolhead.baselines.classwise.base import ScoreData
+from coolhead.baselines.classwise.base import ScoreCalibrator, ScoreData
 from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.slopes import affine_slopes, filled
 from coolhead.numerics.temperature import fit_temperature
@@ -20,19 +20,52 @@ Gradient = tuple[float, np.ndarray]
 
 
 class Start(NamedTuple):
-    """Temperature scaling, where the descent begins."""
+    """Temperature scaling, where the descent begins.
+
+    present : (k,) the classes that have rows; square, spread : (k,) about how much the
+    loss bends along each scale and each bias.
+    """
 
     inverse: float
-    status: str
     present: np.ndarray
+    square: np.ndarray
+    spread: np.ndarray
 
 
-def temperature_start(data: ScoreData) -> Start:
-    """Fit the set-level temperature; find the classes that have rows."""
-    fitted = fit_temperature(data.logits, data.labels, sample_weight=data.weights)
-    present = np.ones(data.logits.shape[1], bool)
-    present[data.absent] = False
-    return Start(1 / fitted.temperature, fitted.status, present)
+class AffineCalibrator(ScoreCalibrator):
+    """softmax(A z + c), fitted by likelihood from the set-level temperature on.
+
+    A subclass writes `_descend`.
+
+    Attributes
+    ----------
+    slope_ : (k, k) A, or (k,) its diagonal; bias_ : (k,) c. Classes without rows keep
+        the set-level scale and no bias.
+    accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
+    """
+
+    learns_classes = True
+    slope_: np.ndarray
+    bias_: np.ndarray
+
+    def _learn_scores(self, data: ScoreData) -> str:
+        fitted = fit_temperature(data.logits, data.labels, sample_weight=data.weights)
+        present = np.ones(data.logits.shape[1], bool)
+        present[data.absent] = False
+        inverse = 1 / fitted.temperature
+        self._descend(data, Start(inverse, present, *curvatures(data, inverse)))
+        return fitted.status
+
+    def _descend(self, data: ScoreData, start: Start) -> None:
+        raise NotImplementedError(f"{type(self).__name__} does not define its fit")
+
+    def _probabilities(self, logits: np.ndarray) -> np.ndarray:
+        values = filled(logits)
+        slope = self.slope_
+        scores = (values * slope if slope.ndim == 1 else values @ slope.T) + self.bias_
+        scores[np.isneginf(logits)] = -np.inf
+        powers = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return powers / powers.sum(axis=1, keepdims=True)
 
 
 def mean_loss(
@@ -99,14 +132,3 @@ def descend(
         options={"maxiter": 300, "ftol": tolerance, "gtol": 1e-7, "maxcor": 20},
     )
     return found.x * unit if found.fun <= objective(start)[0] else start
-
-
-def affine_softmax(
-    logits: np.ndarray, slope: np.ndarray, bias: np.ndarray
-) -> np.ndarray:
-    """softmax(A z + c) of a small block; `slope` (k,) is the diagonal of A."""
-    values = filled(logits)
-    scores = (values * slope if slope.ndim == 1 else values @ slope.T) + bias
-    scores[np.isneginf(logits)] = -np.inf
-    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return powers / powers.sum(axis=1, keepdims=True)

@@ -1,14 +1,14 @@
 """What calibrators that change the class scores have in common."""
 
 import warnings
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from coolhead.calibrators.base import Calibrator
+from coolhead.calibrators.base import Answer, Calibrator
 from coolhead.calibrators.data import CalibrationData
-from coolhead.calibrators.quality import judge_losses
+from coolhead.calibrators.quality import remember_losses
 from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.checks import check_logit_values
 from coolhead.numerics.masks import hide_masked, without_masked
@@ -36,52 +36,43 @@ class ScoreCalibrator(Calibrator):
 
     Attributes
     ----------
+    learns_classes : whether every class has parameters of its own.
     accuracy_change_ : accuracy after minus before calibration, on the fit set.
     absent_classes_ : classes without a row in the fit set; they keep their scores.
     reach_ : how far below its row's largest a logit may lie and not count as masked.
     status_, nll_, nll_uncalibrated_ : of the fit set.
     """
 
+    learns_classes: bool = False
     reach_: float
 
     def _learn(self, data: CalibrationData) -> None:
         scores = score_data(data)
         self.absent_classes_, self.reach_ = scores.absent, scores.reach
-        if len(scores.absent) and self._learns_classes():
+        if len(scores.absent) and self.learns_classes:
             warnings.warn(_absent_message(self, scores.absent), stacklevel=5)
         self._judge(scores, self._learn_scores(scores))
 
-    def predict_proba(
-        self, logits: ArrayLike, features: ArrayLike | None = None
-    ) -> np.ndarray:
-        """Calibrated probabilities (n, k)."""
-        logits, _ = self._check_query(logits, None)
-        check_logit_values(logits, "logits")
+    def _predict(self, logits: np.ndarray, features: Any) -> Answer:
         probabilities = np.empty(logits.shape, np.result_type(logits, np.float32))
-        for rows in row_blocks(*logits.shape):
-            probabilities[rows] = self._unmasked_probabilities(logits[rows])
-        return probabilities
+        for rows, block in self._blocks(logits):
+            probabilities[rows] = block
+        return probabilities, None
 
-    def confidence(
-        self, logits: ArrayLike, features: ArrayLike | None = None
+    def _confidence(
+        self, logits: np.ndarray, features: Any
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Calibrated confidence and predicted class, (n,) each."""
-        logits, _ = self._check_query(logits, None)
-        check_logit_values(logits, "logits")
         largest, predicted = np.empty(len(logits)), np.empty(len(logits), np.intp)
-        for rows in row_blocks(*logits.shape):
-            block = self._unmasked_probabilities(logits[rows])
+        for rows, block in self._blocks(logits):
             largest[rows], predicted[rows] = block.max(axis=1), block.argmax(axis=1)
         return largest, predicted
 
-    def _unmasked_probabilities(self, logits: np.ndarray) -> np.ndarray:
-        """`_probabilities`, with exactly zero for masked classes."""
-        logits = hide_masked(logits, self.reach_)
-        return without_masked(self._probabilities(logits), logits)
-
-    def _learns_classes(self) -> bool:
-        """Whether every class has parameters of its own."""
-        return False
+    def _blocks(self, logits: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
+        """Rows and their probabilities, exactly zero for masked classes."""
+        check_logit_values(logits, "logits")
+        for rows in row_blocks(*logits.shape):
+            block = hide_masked(logits[rows], self.reach_)
+            yield rows, without_masked(self._probabilities(block), block)
 
     def _learn_scores(self, data: ScoreData) -> str:
         raise NotImplementedError(f"{type(self).__name__} learns nothing")
@@ -102,9 +93,7 @@ class ScoreCalibrator(Calibrator):
             right = data.logits[rows].argmax(axis=1) == labels
             change[rows] = (after.argmax(axis=1) == labels) - right.astype(float)
         self.accuracy_change_ = float(np.average(change, weights=data.weights))
-        self.status_, self.nll_, self.nll_uncalibrated_ = judge_losses(
-            losses, data.logits, data.labels, data.weights, status
-        )
+        remember_losses(self, losses, data, status)
 
 
 def _absent_message(calibrator: ScoreCalibrator, absent: np.ndarray) -> str:

@@ -6,12 +6,15 @@ import numpy as np
 from scipy.optimize import minimize
 
 from coolhead.baselines.classwise.base import ScoreCalibrator, ScoreData
+from coolhead.calibrators.parameters import parameters
 from coolhead.numerics.blocks import row_blocks
+from coolhead.numerics.checks import check_choice
 from coolhead.numerics.masks import class_counts
 from coolhead.numerics.softmax import log_loss_rows, softmax
 from coolhead.numerics.temperature import fit_temperature
 
 
+@parameters
 class EnsembleTemperatureScaling(ScoreCalibrator):
     """w₁ softmax(z/T) + w₂ softmax(z) + w₃/K; the predicted class does not change.
 
@@ -26,12 +29,10 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
     accuracy_change_, status_, nll_, nll_uncalibrated_ : of the fit set.
     """
 
-    def __init__(self, loss: str = "nll"):
-        self.loss = loss
+    loss: str = "nll"
 
     def _learn_scores(self, data: ScoreData) -> str:
-        if self.loss not in ("nll", "brier"):
-            raise ValueError(f"loss is {self.loss!r}; wanted 'nll' or 'brier'")
+        check_choice(self.loss, "loss", "nll", "brier")
         fitted = fit_temperature(data.logits, data.labels, sample_weight=data.weights)
         self.temperature_ = fitted.temperature
         shares = data.weights / data.weights.sum()

@@ -1,20 +1,23 @@
 """Matrix scaling, never without its off-diagonal and bias penalties (ODIR)."""
 
+from dataclasses import KW_ONLY
+
 import numpy as np
 
 from coolhead.baselines.classwise.affine import (
+    AffineCalibrator,
     Gradient,
-    affine_softmax,
+    Start,
     centred_bias,
-    curvatures,
     descend,
     mean_loss,
-    temperature_start,
 )
-from coolhead.baselines.classwise.base import ScoreCalibrator, ScoreData
+from coolhead.baselines.classwise.base import ScoreData
+from coolhead.calibrators.parameters import parameters
 
 
-class MatrixScaling(ScoreCalibrator):
+@parameters
+class MatrixScaling(AffineCalibrator):
     """softmax(W z + c) with penalties on what lies off the diagonal and on c.
 
     Parameters
@@ -32,22 +35,12 @@ class MatrixScaling(ScoreCalibrator):
     accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
     """
 
-    def __init__(
-        self,
-        *,
-        off_diagonal_penalty: float = 1.0,
-        bias_penalty: float = 1e-2,
-        diagonal_penalty: float = 1e-2,
-    ):
-        self.off_diagonal_penalty = off_diagonal_penalty
-        self.bias_penalty = bias_penalty
-        self.diagonal_penalty = diagonal_penalty
+    _: KW_ONLY
+    off_diagonal_penalty: float = 1.0
+    bias_penalty: float = 1e-2
+    diagonal_penalty: float = 1e-2
 
-    def _learns_classes(self) -> bool:
-        return True
-
-    def _learn_scores(self, data: ScoreData) -> str:
-        start = temperature_start(data)
+    def _descend(self, data: ScoreData, start: Start) -> None:
         k, present = data.logits.shape[1], start.present
         penalties = self._penalties(k)
 
@@ -67,13 +60,12 @@ class MatrixScaling(ScoreCalibrator):
             by_penalty = centred_bias(by_bias + 2 * self.bias_penalty * bias, present)
             return loss, np.concatenate([by_change.ravel(), by_penalty])
 
-        square, spread = curvatures(data, start.inverse)
-        by_matrix = np.outer(spread, square) + 2 * penalties
-        bend = np.concatenate([by_matrix.ravel(), spread + 2 * self.bias_penalty])
+        by_matrix = np.outer(start.spread, start.square) + 2 * penalties
+        by_bias = start.spread + 2 * self.bias_penalty
+        bend = np.concatenate([by_matrix.ravel(), by_bias])
         found = descend(objective, np.zeros(k * k + k), bend, tolerance=1e-8)
         change, self.bias_ = split(found)
-        self.matrix_ = start.inverse * (np.eye(k) + change)
-        return start.status
+        self.slope_ = self.matrix_ = start.inverse * (np.eye(k) + change)
 
     def _penalties(self, n_classes: int) -> np.ndarray:
         """Penalty of every entry of the matrix, (k, k)."""
@@ -85,6 +77,3 @@ class MatrixScaling(ScoreCalibrator):
         penalties = np.full((n_classes, n_classes), float(self.off_diagonal_penalty))
         np.fill_diagonal(penalties, self.diagonal_penalty)
         return penalties
-
-    def _probabilities(self, logits: np.ndarray) -> np.ndarray:
-        return affine_softmax(logits, self.matrix_, self.bias_)

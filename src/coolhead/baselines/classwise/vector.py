@@ -1,21 +1,24 @@
 """Vector scaling and bias-corrected temperature: one number or two per class."""
 
+from dataclasses import KW_ONLY
+
 import numpy as np
 
 from coolhead.baselines.classwise.affine import (
+    AffineCalibrator,
     Gradient,
-    affine_softmax,
+    Start,
     centred_bias,
-    curvatures,
     descend,
     mean_loss,
-    temperature_start,
 )
-from coolhead.baselines.classwise.base import ScoreCalibrator, ScoreData
+from coolhead.baselines.classwise.base import ScoreData
+from coolhead.calibrators.parameters import parameters
 from coolhead.numerics.temperature import BOUND
 
 
-class VectorScaling(ScoreCalibrator):
+@parameters
+class VectorScaling(AffineCalibrator):
     """softmax(v∘z + c), with a scale and, if wanted, a bias for every class.
 
     Parameters
@@ -31,20 +34,15 @@ class VectorScaling(ScoreCalibrator):
     accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
     """
 
-    def __init__(self, *, bias: bool = True, penalty: float = 1e-3):
-        self.bias = bias
-        self.penalty = penalty
+    _: KW_ONLY
+    bias: bool = True
+    penalty: float = 1e-3
 
-    def _learns_classes(self) -> bool:
-        return True
-
-    def _learn_scores(self, data: ScoreData) -> str:
-        start = temperature_start(data)
+    def _descend(self, data: ScoreData, start: Start) -> None:
         n_classes, present = data.logits.shape[1], start.present
-        square, spread = curvatures(data, start.inverse)
-        bend = [square * spread + 2 * self.penalty]
+        bend = [start.square * start.spread + 2 * self.penalty]
         if self.bias:
-            bend.append(spread + 2 * self.penalty)
+            bend.append(start.spread + 2 * self.penalty)
 
         def split(parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
             stretch = np.where(present, parameters[:n_classes], 0.0)
@@ -66,14 +64,11 @@ class VectorScaling(ScoreCalibrator):
 
         bend = np.concatenate(bend)
         stretch, self.bias_ = split(descend(objective, np.zeros(len(bend)), bend))
-        self.scale_ = start.inverse * (1 + stretch)
-        return start.status
-
-    def _probabilities(self, logits: np.ndarray) -> np.ndarray:
-        return affine_softmax(logits, self.scale_, self.bias_)
+        self.slope_ = self.scale_ = start.inverse * (1 + stretch)
 
 
-class BiasCorrectedTemperature(ScoreCalibrator):
+@parameters
+class BiasCorrectedTemperature(AffineCalibrator):
     """softmax(z/T + c): temperature scaling with a bias for every class (BCTS).
 
     Parameters
@@ -86,14 +81,9 @@ class BiasCorrectedTemperature(ScoreCalibrator):
     accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
     """
 
-    def __init__(self, penalty: float = 1e-3):
-        self.penalty = penalty
+    penalty: float = 1e-3
 
-    def _learns_classes(self) -> bool:
-        return True
-
-    def _learn_scores(self, data: ScoreData) -> str:
-        start = temperature_start(data)
+    def _descend(self, data: ScoreData, start: Start) -> None:
         n_classes = data.logits.shape[1]
 
         def split(parameters: np.ndarray) -> tuple[float, np.ndarray]:
@@ -108,16 +98,10 @@ class BiasCorrectedTemperature(ScoreCalibrator):
             loss += self.penalty * float(np.sum(bias**2))
             return loss, np.r_[inverse * by_scale.sum(), by_penalty]
 
-        square, spread = curvatures(data, start.inverse)
-        bend = np.r_[square @ spread, spread + 2 * self.penalty]
+        bend = np.r_[start.square @ start.spread, start.spread + 2 * self.penalty]
         # Without a minimum the temperature would run away; the biases have a penalty.
         limits = np.r_[2 * np.log(BOUND), np.full(n_classes, np.inf)]
         found = descend(objective, np.zeros(1 + n_classes), bend, limits=limits)
         inverse, self.bias_ = split(found)
         self.temperature_ = 1 / inverse
-        return start.status
-
-    def _probabilities(self, logits: np.ndarray) -> np.ndarray:
-        return affine_softmax(
-            logits, np.full(len(self.bias_), 1 / self.temperature_), self.bias_
-        )
+        self.slope_ = np.full(n_classes, 1 / self.temperature_)

@@ -1,5 +1,6 @@
 """PTS: the temperature as a small network of the largest logits."""
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,17 @@ from coolhead.baselines.parametric.layers import (
 )
 from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.data import CalibrationData
+from coolhead.calibrators.parameters import parameters
 from coolhead.calibrators.quality import remember_beyond
 from coolhead.calibrators.temperature import set_level
 from coolhead.numerics.blocks import row_blocks
+from coolhead.numerics.checks import check_choice
 from coolhead.numerics.masks import distances, hide_masked, useful_drops
 from coolhead.numerics.slopes import temperature_slopes
 from coolhead.numerics.temperature import BOUND
 
 
+@parameters
 class ParameterizedTemperature(TemperatureCalibrator):
     """T(z) from a network of ReLU units on the sorted largest logits (PTS).
 
@@ -45,26 +49,16 @@ class ParameterizedTemperature(TemperatureCalibrator):
     status_, nll_, nll_uncalibrated_ : of the fit set.
     """
 
-    def __init__(
-        self,
-        *,
-        n_top: int = 10,
-        hidden: tuple[int, ...] = (5, 5),
-        loss: str = "brier",
-        penalty: float = 1e-4,
-        max_iter: int = 200,
-        random_state: int = 0,
-    ):
-        self.n_top = n_top
-        self.hidden = hidden
-        self.loss = loss
-        self.penalty = penalty
-        self.max_iter = max_iter
-        self.random_state = random_state
+    _: KW_ONLY
+    n_top: int = 10
+    hidden: tuple[int, ...] = (5, 5)
+    loss: str = "brier"
+    penalty: float = 1e-4
+    max_iter: int = 200
+    random_state: int = 0
 
     def _learn(self, data: CalibrationData) -> None:
-        if self.loss not in ("brier", "nll"):
-            raise ValueError(f"loss is {self.loss!r}; wanted 'brier' or 'nll'")
+        check_choice(self.loss, "loss", "brier", "nll")
         common = set_level(data, data.weights)
         self.temperature_ = float(common.temperature[0])
         spread = data.rows.typical_spread()

@@ -4,6 +4,7 @@ They leave the setting of domain generalisation: data of the target is needed.
 """
 
 import warnings
+from dataclasses import KW_ONLY
 from typing import Self
 
 import numpy as np
@@ -11,10 +12,12 @@ from numpy.typing import ArrayLike
 
 from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.data import CalibrationData
+from coolhead.calibrators.parameters import parameters
 from coolhead.shift.ratio import FEW_SAMPLES
 from coolhead.shift.weights import domain_sample_sizes, effective_sample_size
 
 
+@parameters
 class TransferCalibrator(TemperatureCalibrator):
     """A temperature from labelled rows and unlabelled rows of the target.
 
@@ -42,18 +45,11 @@ class TransferCalibrator(TemperatureCalibrator):
     needs = ("features", "target")
     reads_target_logits = False
 
-    def __init__(
-        self,
-        *,
-        min_domain_share: float = 0.0,
-        estimator: str = "discriminator",
-        max_weight: float = 50.0,
-        random_state: int = 0,
-    ):
-        self.min_domain_share = min_domain_share
-        self.estimator = estimator
-        self.max_weight = max_weight
-        self.random_state = random_state
+    _: KW_ONLY
+    min_domain_share: float = 0.0
+    estimator: str = "discriminator"
+    max_weight: float = 50.0
+    random_state: int = 0
 
     def fit(
         self,

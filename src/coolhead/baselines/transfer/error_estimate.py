@@ -8,7 +8,7 @@ from coolhead.numerics.softmax import confidence
 from coolhead.numerics.temperature import fit_temperature
 
 
-class Evidence(NamedTuple):
+class KnownErrors(NamedTuple):
     """Weights and errors (n,) of labelled rows, and their calibrated confidence."""
 
     weights: np.ndarray
@@ -17,40 +17,40 @@ class Evidence(NamedTuple):
     control_variates: bool
 
 
-def gather_evidence(
+def known_errors(
     logits: np.ndarray, labels: np.ndarray, weights: np.ndarray, control_variates: bool
-) -> Evidence:
+) -> KnownErrors:
     """Collect what the error estimate needs from labelled rows."""
     source = fit_temperature(logits, labels).temperature
     largest, predicted = confidence(logits, source)
     mean = float(largest.mean(dtype=np.float64))
-    return Evidence(
+    return KnownErrors(
         weights, (predicted != labels).astype(float), mean, control_variates
     )
 
 
-def estimated_error(evidence: Evidence, power: float) -> float:
+def estimated_error(known: KnownErrors, power: float) -> float:
     """Error on the target from weighted errors with serial control variates.
 
     It may leave [0, 1]: E[w^λ] = 1 does not hold for λ < 1.
     """
-    weights = evidence.weights**power
-    weighted = weights * evidence.errors
-    if not evidence.control_variates:
+    weights = known.weights**power
+    weighted = weights * known.errors
+    if not known.control_variates:
         return float(weighted.mean())
-    right = 1 - evidence.errors
+    right = 1 - known.errors
     first = _coefficient(weighted, weights)
     second = _coefficient(weighted + first * (weights - 1), right)
     return float(
         weighted.mean()
         + first * (weights.mean() - 1)
-        + second * (right.mean() - evidence.source_confidence)
+        + second * (right.mean() - known.source_confidence)
     )
 
 
-def estimated_accuracy(evidence: Evidence, power: float) -> float:
+def estimated_accuracy(known: KnownErrors, power: float) -> float:
     """1 - `estimated_error`, cut to [0, 1]."""
-    return float(np.clip(1 - estimated_error(evidence, power), 0.0, 1.0))
+    return float(np.clip(1 - estimated_error(known, power), 0.0, 1.0))
 
 
 def _coefficient(values: np.ndarray, control: np.ndarray) -> float:

@@ -6,6 +6,7 @@ one equation in two unknowns: the published optimiser therefore returns a functi
 its start. The "root" solver fixes the power and solves for the temperature.
 """
 
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,15 @@ from scipy.optimize import approx_fprime, brentq, minimize
 
 from coolhead.baselines.transfer.base import TransferCalibrator
 from coolhead.baselines.transfer.error_estimate import (
-    Evidence,
+    KnownErrors,
     estimated_accuracy,
     estimated_error,
-    gather_evidence,
+    known_errors,
 )
 from coolhead.calibrators.data import CalibrationData
+from coolhead.calibrators.parameters import parameters
 from coolhead.calibrators.quality import remember_quality
+from coolhead.numerics.checks import check_choice
 from coolhead.numerics.masks import typical_spread
 from coolhead.numerics.slopes import temperature_slopes
 from coolhead.numerics.softmax import confidence
@@ -28,6 +31,7 @@ from coolhead.numerics.temperature import BOUND, Status
 PUBLISHED_START = (2.0, 0.5)
 
 
+@parameters
 class TransCal(TransferCalibrator):
     """One temperature whose mean target confidence equals the estimated accuracy.
 
@@ -52,29 +56,17 @@ class TransCal(TransferCalibrator):
 
     reads_target_logits = True
 
-    def __init__(
-        self,
-        *,
-        solver: str = "published",
-        weight_power: float = 0.5,
-        control_variates: bool = True,
-        min_domain_share: float = 0.0,
-        estimator: str = "discriminator",
-        max_weight: float = 50.0,
-        random_state: int = 0,
-    ):
-        super().__init__(
-            min_domain_share=min_domain_share,
-            estimator=estimator,
-            max_weight=max_weight,
-            random_state=random_state,
-        )
-        self.solver = solver
-        self.weight_power = weight_power
-        self.control_variates = control_variates
+    _: KW_ONLY
+    solver: str = "published"
+    weight_power: float = 0.5
+    control_variates: bool = True
 
     def _learn(self, data: CalibrationData) -> None:
-        self._check_settings()
+        check_choice(self.solver, "solver", "published", "root")
+        if not 0 <= self.weight_power <= 1:
+            raise ValueError(
+                f"weight_power is {self.weight_power}; wanted a number in [0, 1]"
+            )
         target_logits = None if data.target is None else data.target.logits
         if target_logits is None:
             raise ValueError(
@@ -82,26 +74,16 @@ class TransCal(TransferCalibrator):
                 f"wanted an array (m, {self.n_classes_})"
             )
         weights = self._weigh(data)
-        evidence = gather_evidence(
-            data.logits, data.labels, weights, self.control_variates
-        )
+        known = known_errors(data.logits, data.labels, weights, self.control_variates)
         if self.solver == "published":
-            fitted = published_solution(target_logits, evidence)
+            fitted = published_solution(target_logits, known)
         else:
-            fitted = root_solution(target_logits, evidence, self.weight_power)
+            fitted = root_solution(target_logits, known, self.weight_power)
         self.temperature_, self.weight_power_, status = fitted
-        self.target_accuracy_ = estimated_accuracy(evidence, self.weight_power_)
+        self.target_accuracy_ = estimated_accuracy(known, self.weight_power_)
         reached = mean_confidence(target_logits, self.temperature_)
         self.mismatch_ = abs(reached - self.target_accuracy_)
         remember_quality(self, data, self.temperature_, status)
-
-    def _check_settings(self) -> None:
-        if self.solver not in ("published", "root"):
-            raise ValueError(f"solver is {self.solver!r}; wanted 'published' or 'root'")
-        if not 0 <= self.weight_power <= 1:
-            raise ValueError(
-                f"weight_power is {self.weight_power}; wanted a number in [0, 1]"
-            )
 
 
 def mean_confidence(logits: np.ndarray, temperature: float) -> float:
@@ -122,7 +104,7 @@ def confidence_slope(
 
 
 def published_solution(
-    target_logits: np.ndarray, evidence: Evidence
+    target_logits: np.ndarray, known: KnownErrors
 ) -> tuple[float, float, str]:
     """Return (T, λ, status) by SLSQP from (2, 0.5) with T >= 1 and 0 <= λ <= 1."""
 
@@ -134,9 +116,9 @@ def published_solution(
     def mismatch(parameters: np.ndarray) -> tuple[float, np.ndarray]:
         temperature, power = parameters
         reached, slope = confidence_slope(target_logits, top, temperature)
-        gap = reached - 1 + estimated_error(evidence, power)
+        gap = reached - 1 + estimated_error(known, power)
         by_power: Any = approx_fprime(
-            [power], lambda value: estimated_error(evidence, value[0])
+            [power], lambda value: estimated_error(known, value[0])
         )
         return abs(gap), np.sign(gap) * np.array([slope, by_power[0]])
 
@@ -160,10 +142,10 @@ def published_solution(
 
 
 def root_solution(
-    target_logits: np.ndarray, evidence: Evidence, power: float
+    target_logits: np.ndarray, known: KnownErrors, power: float
 ) -> tuple[float, float, str]:
     """Return (T, λ, status) with λ given and T by root finding."""
-    wanted = estimated_accuracy(evidence, power)
+    wanted = estimated_accuracy(known, power)
     spread = typical_spread(target_logits)
     if spread <= 0:
         return 1.0, power, Status.CONSTANT_LOGITS

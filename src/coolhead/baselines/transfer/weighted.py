@@ -1,6 +1,6 @@
 """Temperatures by importance-weighted likelihood, one or one per cluster."""
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, replace
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,7 @@ import numpy as np
 from coolhead.baselines.transfer.base import TransferCalibrator
 from coolhead.calibrators.clustered.calibrators import fit_cluster_temperatures
 from coolhead.calibrators.data import CalibrationData
+from coolhead.calibrators.parameters import parameters
 from coolhead.calibrators.quality import remember_quality
 from coolhead.calibrators.temperature import set_level
 
@@ -24,6 +25,7 @@ class WeightedTemperature(TransferCalibrator):
         remember_quality(self, data, self.temperature_, str(solution.status[0]))
 
 
+@parameters
 class WeightedClusterTemperature(TransferCalibrator):
     """The temperature of the nearest cluster, with importance weights inside each.
 
@@ -42,26 +44,10 @@ class WeightedClusterTemperature(TransferCalibrator):
 
     uses_features = True
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        n_init: int = 1,
-        min_cluster_size: int = 20,
-        min_domain_share: float = 0.0,
-        estimator: str = "discriminator",
-        max_weight: float = 50.0,
-        random_state: int = 0,
-    ):
-        super().__init__(
-            min_domain_share=min_domain_share,
-            estimator=estimator,
-            max_weight=max_weight,
-            random_state=random_state,
-        )
-        self.n_clusters = n_clusters
-        self.n_init = n_init
-        self.min_cluster_size = min_cluster_size
+    n_clusters: int = 8
+    _: KW_ONLY
+    n_init: int = 1
+    min_cluster_size: int = 20
 
     def _learn(self, data: CalibrationData) -> None:
         weights = self._weigh(data)

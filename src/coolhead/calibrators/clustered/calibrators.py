@@ -1,5 +1,6 @@
 """Cluster-level temperatures: of the nearest cluster, or regressed on the centres."""
 
+from dataclasses import KW_ONLY
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,8 +10,9 @@ from sklearn.utils.validation import check_is_fitted
 from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.clustered.line import Line, fit_line
 from coolhead.calibrators.data import CalibrationData
+from coolhead.calibrators.parameters import parameters
 from coolhead.calibrators.temperature import set_level
-from coolhead.numerics.checks import check_features
+from coolhead.numerics.checks import check_choice, check_features
 from coolhead.numerics.newton import Penalty
 from coolhead.numerics.temperature import Solution, Status, solve_temperatures
 from coolhead.shift.clusters import Partition
@@ -71,8 +73,9 @@ def with_fallback(
     return ClusterTemperatures(partition, whole, temperatures, status, fallback)
 
 
-class NearestClusterTemperature(TemperatureCalibrator):
-    """The temperature of the nearest k-means cluster of the calibration features.
+@parameters
+class ClusterCalibrator(TemperatureCalibrator):
+    """k-means of the calibration features, and a temperature for each cluster.
 
     Parameters
     ----------
@@ -94,47 +97,58 @@ class NearestClusterTemperature(TemperatureCalibrator):
 
     takes = ("features",)
     uses_features = True
-    cluster_centers_: np.ndarray
-    cluster_temperatures_: np.ndarray
-    n_clusters_: int
-    n_fallbacks_: int
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        scaling: str | None = None,
-        min_cluster_size: int = 20,
-        penalty: float = 0.0,
-        n_init: int = 10,
-        max_iter: int = 300,
-        random_state: Any = 0,
-    ):
-        self.n_clusters = n_clusters
-        self.scaling = scaling
-        self.min_cluster_size = min_cluster_size
-        self.penalty = penalty
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    scaling: str | None = None
+    min_cluster_size: int = 20
+    penalty: float = 0.0
+    n_init: int = 10
+    max_iter: int = 300
+    random_state: Any = 0
 
     def _learn(self, data: CalibrationData) -> None:
-        self._remember(clusters_of(self, data))
+        self._remember(self._fit_clusters(data))
+
+    def partition(self, data: CalibrationData) -> Partition:
+        """k-means of the rows, shared with whoever asked alike."""
+        return data.partition(self.n_clusters, **self._of_k_means())
+
+    def _fit_clusters(self, data: CalibrationData) -> ClusterTemperatures:
+        return fit_cluster_temperatures(
+            data, self.partition(data), self.min_cluster_size, self.penalty
+        )
+
+    def _of_k_means(self) -> dict[str, Any]:
+        names = ("n_init", "max_iter", "random_state", "scaling")
+        return {name: getattr(self, name) for name in names}
 
     def _remember(self, fitted: ClusterTemperatures) -> None:
-        remember_clusters(self, fitted)
+        self.clusters_ = fitted.partition.clusters
+        self.cluster_centers_ = fitted.partition.clusters.centers
+        self.cluster_temperatures_ = fitted.temperatures
+        self.temperature_ = float(fitted.set_level.temperature[0])
+        self.status_ = fitted.status
+        self.n_fallbacks_ = int(fitted.fallback.sum())
+        self.n_clusters_ = len(fitted.temperatures)
+
+
+class NearestClusterTemperature(ClusterCalibrator):
+    """The temperature of the nearest k-means cluster of the calibration features.
+
+    Parameters and attributes are those of `ClusterCalibrator`.
+    """
 
     def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
         return self.cluster_temperatures_[self.clusters_.assign(features)[0]]
 
 
-class RegressedTemperature(TemperatureCalibrator):
+@parameters
+class RegressedTemperature(ClusterCalibrator):
     """A line through the (cluster centre, cluster temperature) pairs.
 
     Parameters
     ----------
-    n_clusters, scaling, min_cluster_size, penalty, n_init, max_iter, random_state :
-        as in `NearestClusterTemperature`.
+    As `ClusterCalibrator`, and:
     clip : "floor" keeps T above a tenth of the smallest cluster temperature; "range"
         keeps it between the smallest and the largest.
     target : "temperature", or "log" to regress log T, positive by construction.
@@ -143,46 +157,19 @@ class RegressedTemperature(TemperatureCalibrator):
 
     Attributes
     ----------
-    As `NearestClusterTemperature`, and:
+    As `ClusterCalibrator`, and:
     coef_, intercept_ : of the line, in scaled feature space.
     line_penalty_ : the penalty used.
     clipped_share_ : share of the calibration rows whose T was clipped.
     """
 
-    takes = ("features",)
-    uses_features = True
-    cluster_centers_: np.ndarray
-    cluster_temperatures_: np.ndarray
-    n_clusters_: int
-    n_fallbacks_: int
-
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        clip: str = "floor",
-        target: str = "temperature",
-        line_penalty: float | str = 0.0,
-        scaling: str | None = None,
-        min_cluster_size: int = 20,
-        penalty: float = 0.0,
-        n_init: int = 10,
-        max_iter: int = 300,
-        random_state: Any = 0,
-    ):
-        self.n_clusters = n_clusters
-        self.clip = clip
-        self.target = target
-        self.line_penalty = line_penalty
-        self.scaling = scaling
-        self.min_cluster_size = min_cluster_size
-        self.penalty = penalty
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.random_state = random_state
+    _: KW_ONLY
+    clip: str = "floor"
+    target: str = "temperature"
+    line_penalty: float | str = 0.0
 
     def _learn(self, data: CalibrationData) -> None:
-        self._remember(clusters_of(self, data))
+        super()._learn(data)
         self.clipped_share_ = float(self._is_clipped(data.features).mean())
 
     def clipped(self, features: ArrayLike) -> np.ndarray:
@@ -195,33 +182,16 @@ class RegressedTemperature(TemperatureCalibrator):
         return (raw < self.bounds_[0]) | (raw > self.bounds_[1])
 
     def _remember(self, fitted: ClusterTemperatures) -> None:
-        remember_clusters(self, fitted)
-        if self.target not in ("temperature", "log"):
-            raise ValueError(
-                f"target is {self.target!r}; wanted 'temperature' or 'log'"
-            )
-        if self.clip not in ("floor", "range"):
-            raise ValueError(f"clip is {self.clip!r}; wanted 'floor' or 'range'")
-        lowest, highest = (
-            self.cluster_temperatures_.min(),
-            self.cluster_temperatures_.max(),
-        )
-        heights = self.cluster_temperatures_
+        super()._remember(fitted)
+        check_choice(self.target, "target", "temperature", "log")
+        heights = fitted.temperatures
         line = fit_line(
             self.cluster_centers_,
             np.log(heights) if self.target == "log" else heights,
             self.line_penalty,
         )
-        self.coef_, self.intercept_, self.line_penalty_ = (
-            line.slope,
-            line.intercept,
-            line.penalty,
-        )
-        self.bounds_ = (
-            (float(lowest), float(highest))
-            if self.clip == "range"
-            else (float(FLOOR_SHARE * lowest), np.inf)
-        )
+        self.coef_, self.intercept_, self.line_penalty_ = line
+        self.bounds_ = temperature_bounds(heights, self.clip)
 
     def _line_values(self, features: np.ndarray) -> np.ndarray:
         line = Line(self.coef_, self.intercept_, self.line_penalty_)
@@ -234,35 +204,8 @@ class RegressedTemperature(TemperatureCalibrator):
         return np.clip(self._line_values(features), *self.bounds_)
 
 
-def clusters_of(
-    calibrator: NearestClusterTemperature | RegressedTemperature, data: CalibrationData
-) -> ClusterTemperatures:
-    """k-means of the rows and the temperatures of its clusters."""
-    partition = partition_of(calibrator, data)
-    return fit_cluster_temperatures(
-        data, partition, calibrator.min_cluster_size, calibrator.penalty
-    )
-
-
-def partition_of(
-    calibrator: NearestClusterTemperature | RegressedTemperature, data: CalibrationData
-) -> Partition:
-    """k-means of the rows, shared with whoever asked alike."""
-    return data.partition(
-        calibrator.n_clusters,
-        n_init=calibrator.n_init,
-        max_iter=calibrator.max_iter,
-        random_state=calibrator.random_state,
-        scaling=calibrator.scaling,
-    )
-
-
-def remember_clusters(calibrator: Any, fitted: ClusterTemperatures) -> None:
-    """Store what both cluster methods show of their fit."""
-    calibrator.clusters_ = fitted.partition.clusters
-    calibrator.cluster_centers_ = fitted.partition.clusters.centers
-    calibrator.cluster_temperatures_ = fitted.temperatures
-    calibrator.temperature_ = float(fitted.set_level.temperature[0])
-    calibrator.status_ = fitted.status
-    calibrator.n_fallbacks_ = int(fitted.fallback.sum())
-    calibrator.n_clusters_ = len(fitted.temperatures)
+def temperature_bounds(temperatures: np.ndarray, clip: str) -> tuple[float, float]:
+    """What a regression of these temperatures is kept within."""
+    check_choice(clip, "clip", "floor", "range")
+    lowest, highest = float(temperatures.min()), float(temperatures.max())
+    return (lowest, highest) if clip == "range" else (FLOOR_SHARE * lowest, np.inf)

@@ -1,6 +1,7 @@
 """Choose between calibrators by leaving out one calibration domain at a time."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
@@ -14,14 +15,18 @@ from coolhead.calibrators.domains import (
     find_domains,
     leave_one_out,
 )
+from coolhead.calibrators.parameters import parameters
+from coolhead.calibrators.parts import OfParts
 from coolhead.calibrators.select.stacking import (
-    LeftOut,
+    LeftOutRows,
+    Metric,
     pick,
     scores_by_domain,
     stack,
     warn_of_harm,
 )
 from coolhead.calibrators.temperature import Identity, TemperatureScaling
+from coolhead.numerics.checks import check_choice
 
 UNCALIBRATED = "uncalibrated"
 SOURCE_ONLY = "source-only"
@@ -60,7 +65,8 @@ class LeaveOneDomainOut:
         return sum(1 for _ in self.split(logits, labels, groups))
 
 
-class SelectByDomain(TemperatureCalibrator):
+@parameters
+class SelectByDomain(OfParts, TemperatureCalibrator):
     """Picks or averages candidates by how they do on domains they were not fitted on.
 
     Parameters
@@ -88,33 +94,17 @@ class SelectByDomain(TemperatureCalibrator):
     status_ : str, "stacked" or "picked" with the names, or why it could not choose.
     """
 
-    bounds_: tuple[float, float]
-
-    def __init__(
-        self,
-        candidates: Sequence[TemperatureCalibrator] | None = None,
-        *,
-        metric: str | Callable[[np.ndarray, np.ndarray], float] = "nll",
-        combine: str = "pick",
-        prior: Sequence[float] | None = None,
-        penalty: float = 0.5,
-    ):
-        self.candidates = candidates
-        self.metric = metric
-        self.combine = combine
-        self.prior = prior
-        self.penalty = penalty
+    candidates: Sequence[TemperatureCalibrator] | None = None
+    _: KW_ONLY
+    metric: Metric = "nll"
+    combine: str = "pick"
+    prior: Sequence[float] | None = None
+    penalty: float = 0.5
 
     @property
-    def uses_features(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """True if one of the candidates uses features."""
-        return any(candidate.uses_features for candidate in self._given())
-
-    @property
-    def takes(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+    def takes(self) -> tuple[str, ...]:
         """What the candidates take, and the source."""
-        kinds = [kind for candidate in self._given() for kind in candidate.takes]
-        return tuple(dict.fromkeys(["source", *kinds]))
+        return tuple(dict.fromkeys(["source", *super().takes]))
 
     def _learn(self, data: CalibrationData) -> None:
         self.select(data.without_weightless(), {})
@@ -126,8 +116,7 @@ class SelectByDomain(TemperatureCalibrator):
 
         fitted : candidates by name that were fitted on all rows before.
         """
-        if self.combine not in ("pick", "stack"):
-            raise ValueError(f"combine is {self.combine!r}; wanted 'pick' or 'stack'")
+        check_choice(self.combine, "combine", "pick", "stack")
         candidates = self._candidates(data)
         folds = list(leave_one_out(data.domains))
         left_out = [_left_out(candidates, data, fold) for fold in folds]
@@ -143,7 +132,7 @@ class SelectByDomain(TemperatureCalibrator):
         self.temperature_ = float(np.exp(self.weights_ @ logs))
         self.harmed_ = warn_of_harm(left_out, self.domains_, self.weights_)
 
-    def _given(self) -> Sequence[TemperatureCalibrator]:
+    def _parts(self) -> Sequence[TemperatureCalibrator]:
         return [TemperatureScaling()] if self.candidates is None else self.candidates
 
     def _candidates(self, data: CalibrationData) -> dict[str, TemperatureCalibrator]:
@@ -151,38 +140,32 @@ class SelectByDomain(TemperatureCalibrator):
         named: dict[str, TemperatureCalibrator] = {UNCALIBRATED: Identity()}
         if data.domains.is_source.any():
             named[SOURCE_ONLY] = TemperatureScaling()
-        for candidate in self._given():
+        for candidate in self._parts():
             name, number = type(candidate).__name__, 2
             while name in named:
                 name, number = f"{type(candidate).__name__} {number}", number + 1
             named[name] = candidate
         return named
 
-    def _weigh(self, folds: list[LeftOut], data: CalibrationData) -> None:
+    def _weigh(self, folds: list[LeftOutRows], data: CalibrationData) -> None:
         """Weights of the candidates, and how they came about."""
-        prior = self._prior()
-        notes = (
-            []
-            if data.domains.is_source.any()
-            else ["no source_domain: no source-only candidate"]
-        )
-        if not folds:
-            self.scores_ = np.empty((len(self.names_), 0))
-            self.weights_ = prior
-            notes.insert(0, "could not choose: fewer than two calibration domains")
-        else:
+        self.scores_ = np.empty((len(self.names_), 0))
+        self.weights_ = prior = self._prior()
+        self.status_ = "could not choose: fewer than two calibration domains"
+        if folds:
             self.scores_ = scores_by_domain(folds, self.metric)
-            if self.combine == "pick":
-                self.weights_ = pick(self.scores_)
-                notes.insert(0, f"picked {self.names_[self.weights_.argmax()]}")
-            else:
-                self.weights_ = stack(folds, prior, self.penalty)
-                used = self.names_[self.weights_ > 0.005]
-                notes.insert(0, f"stacked {', '.join(used)}")
-        self.status_ = "; ".join(notes)
+        if folds and self.combine == "pick":
+            self.weights_ = pick(self.scores_)
+            self.status_ = f"picked {self.names_[self.weights_.argmax()]}"
+        elif folds:
+            self.weights_ = stack(folds, prior, self.penalty)
+            used = self.names_[self.weights_ > 0.005]
+            self.status_ = f"stacked {', '.join(used)}"
+        if not data.domains.is_source.any():
+            self.status_ += "; no source_domain: no source-only candidate"
 
     def _prior(self) -> np.ndarray:
-        given = len(self._given())
+        given = len(self._parts())
         wanted = [1.0] + [0.0] * (given - 1) if self.prior is None else self.prior
         wanted = np.asarray(wanted, np.float64)
         if wanted.shape != (given,) or not (wanted >= 0).all() or not wanted.any():
@@ -220,7 +203,7 @@ def fit_candidate(
 
 def _left_out(
     candidates: Mapping[str, TemperatureCalibrator], data: CalibrationData, fold: Fold
-) -> LeftOut:
+) -> LeftOutRows:
     """What candidates that never saw a domain say about its rows."""
     inside, outside = data.take(fold.inside), data.take(fold.outside)
     fitted = [fit_candidate(name, each, inside) for name, each in candidates.items()]
@@ -228,6 +211,6 @@ def _left_out(
     columns = [np.log(each._temperature(logits, features)) for each in fitted]
     n_rows = len(outside)
     weights = np.ones(n_rows) if outside.weights is None else outside.weights
-    return LeftOut(
+    return LeftOutRows(
         outside.rows, outside.labels, np.column_stack(columns), weights / weights.sum()
     )

@@ -17,7 +17,7 @@ from coolhead.numerics.softmax import (
 )
 
 
-class LeftOut(NamedTuple):
+class LeftOutRows(NamedTuple):
     """What the candidates, fitted elsewhere, say about the rows of one domain.
 
     log_temperatures : (n, m), one column per candidate; row_weights : (n,) that sum to
@@ -33,7 +33,7 @@ class LeftOut(NamedTuple):
 Metric = str | Callable[[np.ndarray, np.ndarray], float]
 
 
-def scores_by_domain(folds: list[LeftOut], metric: Metric) -> np.ndarray:
+def scores_by_domain(folds: list[LeftOutRows], metric: Metric) -> np.ndarray:
     """Score of every candidate on every left-out domain, (m, domains)."""
     return np.array(
         [
@@ -43,7 +43,7 @@ def scores_by_domain(folds: list[LeftOut], metric: Metric) -> np.ndarray:
     ).T
 
 
-def score(fold: LeftOut, temperature: np.ndarray, metric: Metric) -> float:
+def score(fold: LeftOutRows, temperature: np.ndarray, metric: Metric) -> float:
     """The metric on the rows of one domain; smaller is better."""
     logits, labels = fold.rows.logits, fold.labels
     if callable(metric):
@@ -76,7 +76,7 @@ def pick(scores: np.ndarray) -> np.ndarray:
     return np.eye(len(scores))[chosen]
 
 
-def stack(folds: list[LeftOut], prior: np.ndarray, penalty: float) -> np.ndarray:
+def stack(folds: list[LeftOutRows], prior: np.ndarray, penalty: float) -> np.ndarray:
     """Weights (m,) >= 0 that sum to one, of smallest loss on the left-out domains.
 
     `penalty` / number of domains weighs the squared distance to `prior`: two domains
@@ -115,7 +115,7 @@ def stack(folds: list[LeftOut], prior: np.ndarray, penalty: float) -> np.ndarray
 
 
 def warn_of_harm(
-    folds: list[LeftOut], names: np.ndarray, weights: np.ndarray
+    folds: list[LeftOutRows], names: np.ndarray, weights: np.ndarray
 ) -> list[str]:
     """Names of the left-out domains that were better off uncalibrated.
 

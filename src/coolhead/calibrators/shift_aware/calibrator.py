@@ -1,12 +1,14 @@
 """A temperature that knows how far it is from the training data."""
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY
 from typing import Any
 
 import numpy as np
 
 from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.data import CalibrationData
+from coolhead.calibrators.parameters import parameters
 from coolhead.calibrators.shift_aware.descriptors import (
     DEFAULT,
     Descriptor,
@@ -14,7 +16,7 @@ from coolhead.calibrators.shift_aware.descriptors import (
     describe,
     describe_reference,
 )
-from coolhead.calibrators.shift_aware.loglinear import Standard, standardise
+from coolhead.calibrators.shift_aware.loglinear import standardise
 from coolhead.calibrators.shift_aware.pooled import (
     find_range,
     fit_weights,
@@ -28,6 +30,7 @@ PENALTY_GRID = (2.0, 8.0, 32.0, 128.0)
 SOURCE_PENALTY = 10.0
 
 
+@parameters
 class ShiftAwareTemperature(TemperatureCalibrator):
     """log T(x) = c + w · (shift descriptors of x), fitted directly on the loss.
 
@@ -57,23 +60,12 @@ class ShiftAwareTemperature(TemperatureCalibrator):
 
     takes = ("features", "source", "reference")
     uses_features = True
-    training_reference_: TrainingReference
-    standard_: Standard
-
-    def __init__(
-        self,
-        descriptors: Sequence[str | Descriptor] | None = None,
-        *,
-        penalty: float | str = "auto",
-        n_components: int = 8,
-        n_neighbours: int = 5,
-        random_state: Any = 0,
-    ):
-        self.descriptors = descriptors
-        self.penalty = penalty
-        self.n_components = n_components
-        self.n_neighbours = n_neighbours
-        self.random_state = random_state
+    descriptors: Sequence[str | Descriptor] | None = None
+    _: KW_ONLY
+    penalty: float | str = "auto"
+    n_components: int = 8
+    n_neighbours: int = 5
+    random_state: Any = 0
 
     def _learn(self, data: CalibrationData) -> None:
         data = data.without_weightless()

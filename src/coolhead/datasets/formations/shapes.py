@@ -41,8 +41,7 @@ def formation_shape(
         return box_outline(np.arange(n_units) / n_units)
     if formation == "scattered":
         return rng.uniform(-1, 1, (n_units, 2))
-    msg = f"formation must be one of {FORMATIONS}; found {formation!r}"
-    raise ValueError(msg)
+    raise ValueError(f"formation must be one of {FORMATIONS}; found {formation!r}")
 
 
 def box_outline(share: np.ndarray) -> np.ndarray:

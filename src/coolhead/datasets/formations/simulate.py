@@ -38,8 +38,9 @@ def formation_images(
     maps : (10 · n_images,) int, 0 … 9
     """
     if n_images < 1 or size < 16:
-        msg = f"n_images must be >= 1 and size >= 16; found {n_images}, {size}"
-        raise ValueError(msg)
+        raise ValueError(
+            f"n_images must be >= 1 and size >= 16; found {n_images}, {size}"
+        )
     maps = np.repeat(np.arange(len(MAPS)), n_images)
     labels = np.tile(np.arange(n_images) % len(FORMATIONS), len(MAPS))
     images = np.empty((len(maps), size, size, 3), np.uint8)

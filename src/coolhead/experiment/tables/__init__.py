@@ -6,8 +6,14 @@ from pathlib import Path
 import polars as pl
 
 from coolhead.experiment.record import read_run_record
-from coolhead.experiment.results import file_safe, read_table
-from coolhead.experiment.tables import averages, by_split, counts, extras
+from coolhead.experiment.results import file_safe, read_or_empty, read_table
+from coolhead.experiment.tables import (
+    arrivals,
+    averages,
+    by_split,
+    counts,
+    extras,
+)
 from coolhead.experiment.tables.beside_paper import Published
 from coolhead.experiment.tables.run_scores import RunScores, load_scores
 from coolhead.experiment.tables.table import FORMATS, Table, page_layout, render_table
@@ -52,11 +58,12 @@ def _tables_of(
         by_split.ece_by_split(scores, beside),
         by_split.gain_by_split(scores, beside) if compared else None,
         averages.improvement_ratios(scores, beside),
-        counts.reductions_in_sigma(scores),
+        counts.reductions_in_sigma(scores, beside),
         counts.harm(scores) if compared else None,
         counts.harm_by_split(scores) if compared else None,
         averages.accuracy(scores, beside),
         averages.multi_source(scores, paper) if multi_source else None,
+        arrivals.arrivals(read_or_empty(run, "arrival").filter(own)),
         counts.sensitivity(read_table(run, "sensitivity").filter(own)),
         extras.shift(read_table(run, "shift").filter(own)),
         extras.runtimes(read_table(run, "runtimes").filter(own)),

@@ -13,6 +13,7 @@ from coolhead.experiment.tables.run_scores import (
     label,
     proposed,
     seed_deviation,
+    seen_of_target,
 )
 from coolhead.experiment.tables.table import Table, TableBuilder, best_cells
 from coolhead.metrics import improvement_ratio, pooled_sigma
@@ -93,12 +94,14 @@ def summary(scores: RunScores) -> Table:
         cells.add(name, "IR", ratio, mark=_undefined(ratio))
         worse = _share_worse(scores.paired(method, "uncalibrated"))
         cells.add(name, "worse", worse)
+        cells.add(name, "of target", None, mark=seen_of_target(method))
     spread = "; ± their standard deviation over seeds" if len(scores.seeds) > 1 else ""
     notes = (
         f"ECE, gain and accuracy in per cent, means over splits and seeds{spread}. "
         "Null: the ECE that a perfectly calibrated classifier shows by chance. Gain: "
         "fall of the Brier score. IR: share of the way from source-only to the oracle. "
-        "Worse: share of splits (%) with a higher ECE than uncalibrated.",
+        "Worse: share of splits (%) with a higher ECE than uncalibrated. Of target: "
+        "what a method sees of it.",
     )
     frame, among = cells.frame(), competing(scores.methods)
     bold = best_cells(frame, ["ECE", "NLL"], among=among)

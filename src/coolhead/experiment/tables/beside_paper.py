@@ -74,6 +74,13 @@ class Published:
         row = found.row(0, named=True)
         return {"accuracy": row["accuracy_percent"], "ECE": row["ece_percent"]}
 
+    def sigma_counts(self, rival: str) -> list[float]:
+        """Splits by reduction in sd of the draws; Office-Home, TransCal and WTS."""
+        table = paper_table("sigma_counts").filter(pl.col("baseline") == rival)
+        if self.dataset != "office_home" or table.is_empty():
+            return []
+        return [float(count) for count in table.row(0)[1:]]
+
     @staticmethod
     def formations() -> Iterator[tuple[str, str, float]]:
         """(row, column, value) of the StarCraft2 table."""

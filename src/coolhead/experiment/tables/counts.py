@@ -3,6 +3,7 @@
 import numpy as np
 import polars as pl
 
+from coolhead.experiment.tables.beside_paper import Published
 from coolhead.experiment.tables.run_scores import RunScores, label, proposed
 from coolhead.experiment.tables.table import Table, TableBuilder
 from coolhead.metrics import sigma_counts
@@ -13,7 +14,7 @@ RIVALS = ("uncalibrated", "source-only", "transcal", "wts")
 POST_HOC = "post-hoc best"
 
 
-def reductions_in_sigma(scores: RunScores) -> Table:
+def reductions_in_sigma(scores: RunScores, published: Published | None = None) -> Table:
     """Number of splits by (ECE of the rival − ECE) / sd of the method's draws."""
     cells = TableBuilder()
     rivals = [name for name in RIVALS if name in scores.methods]
@@ -25,6 +26,9 @@ def reductions_in_sigma(scores: RunScores) -> Table:
         best = _best_of_each_split(scores, rival)
         if best is not None:
             _add_counts(cells, f"{POST_HOC} against {label(rival)}", best)
+        printed = () if published is None else published.sigma_counts(rival)
+        for name, count in zip(INTERVALS, printed, strict=bool(printed)):
+            cells.add(f"paper's {POST_HOC} against {label(rival)}", name, count)
     notes = (
         f"{POST_HOC}: in each split the best of the paper's methods, chosen by the "
         "very numbers it is judged by, as in the paper's table. It is not a method.",

@@ -8,6 +8,8 @@ from coolhead.experiment.tables.table import Table, TableBuilder
 DIAGNOSTICS = {
     "discriminator_auroc": "AUROC",
     "weight_variance": "Var(w)",
+    "weight_variance_calibration": "Var(w), as many rows",
+    "weight_variance_source": "Var(w) from source",
     "renyi_divergence": "d₂",
     "effective_sample_size": "effective sample size",
     "n_calibration": "of",
@@ -28,7 +30,8 @@ def shift(frame: pl.DataFrame) -> Table | None:
             cells.add(row["split"], DIAGNOSTICS[row["diagnostic"]], row["value"])
     notes = (
         "Calibration against target features. AUROC 0.5: no shift visible. Unreliable: "
-        "AUROC above 0.99 or fewer than 30 effective samples.",
+        "AUROC above 0.99 or fewer than 30 effective samples. Var(w) from source: "
+        "source against target; as many rows: of calibration, as many as of source.",
     )
     title = "How far the target lies from the calibration data"
     return Table("shift", title, cells.frame(), notes, "split")

@@ -1,5 +1,6 @@
 """The results of one classifier of a run, ready to be averaged."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +24,7 @@ class RunScores:
         """Methods in the order of the table of methods."""
         present = set(self.frame["method"])
         known = [name for name in METHODS if name in present]
-        return known + sorted(present - set(known))
+        return known + sorted(present - set(known), key=_by_number)
 
     @property
     def targets(self) -> list[str]:
@@ -81,9 +82,25 @@ def proposed(methods: Sequence[str]) -> list[str]:
 
 
 def competing(methods: Sequence[str]) -> list[str]:
-    """Labels of the methods that somebody could use: all but the oracles."""
-    known = {n for n in methods if (found := known_method(n)) and found.is_oracle}
-    return [label(name) for name in methods if name not in known]
+    """Labels of the methods that somebody could use who has no labels there."""
+    return [label(name) for name in methods if not _sees_labels(name)]
+
+
+def seen_of_target(method: str) -> str:
+    """What a method sees of the target, in words; empty of most."""
+    known = known_method(method)
+    return "" if known is None else known.seen_of_target
+
+
+def _sees_labels(method: str) -> bool:
+    known = known_method(method)
+    return known is not None and (known.is_oracle or known.labels > 0)
+
+
+def _by_number(name: str) -> list[tuple[bool, int, str]]:
+    """Key under which auto+20 comes before auto+100."""
+    parts = re.split(r"(\d+)", name)
+    return [(p.isdigit(), int(p) if p.isdigit() else 0, p) for p in parts]
 
 
 PER_CENT = ("ece", "gain", "accuracy", "brier", "top_brier", "confidence", "signed_gap")

@@ -39,8 +39,9 @@ def train_network(
     if not isinstance(settings, MldgSettings) or settings.inner_step is not None:
         return (*_train(inputs, rows, n_classes, settings, random_state), settings)
     if rows.small.size == 0:
-        msg = "inner_step=None is chosen on Small rows: give small= or an inner_step"
-        raise ValueError(msg)
+        raise ValueError(
+            "inner_step=None is chosen on Small rows: give small= or an inner_step"
+        )
     tried = []
     for step in settings.inner_steps:
         used = replace(settings, inner_step=step)

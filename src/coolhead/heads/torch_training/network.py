@@ -7,6 +7,7 @@ own: torch's layers draw from the global one. NumPy's generator is also the fast
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -68,18 +69,17 @@ def loss_and_accuracy(
     return total / rows.size, correct / rows.size
 
 
-class StandardisedRows:
+class StandardisedRows(NamedTuple):
     """Rows of an archive as tensors, standardised batch by batch.
 
     The features stay where they are (perhaps float16 in a mapped file), so training
     needs memory for one batch only.
     """
 
-    def __init__(self, features, labels, center, scale):
-        self.features = features
-        self.labels = labels
-        self.center = center
-        self.scale = scale
+    features: np.ndarray
+    labels: np.ndarray
+    center: np.ndarray
+    scale: np.float32
 
     def batch(self, rows: np.ndarray) -> tuple[torch.Tensor, torch.Tensor]:
         """Return inputs (b, d) float32 and labels (b,) int64."""

@@ -48,7 +48,6 @@ def divide_domains(
     """Draw which domains are meta-train and which meta-test in one step."""
     held_out = n_domains // 2 if n_meta_test is None else n_meta_test
     if not 1 <= held_out < n_domains:
-        msg = f"meta_test must lie in 1..{n_domains - 1}; found {held_out}"
-        raise ValueError(msg)
+        raise ValueError(f"meta_test must lie in 1..{n_domains - 1}; found {held_out}")
     order = rng.permutation(n_domains)
     return order[:-held_out], order[-held_out:]

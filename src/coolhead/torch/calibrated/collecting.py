@@ -16,8 +16,8 @@ from coolhead.models.outputs import scores_in
 from coolhead.models.torch import call, frozen
 from coolhead.numerics.arrays import readable
 from coolhead.progress import progress_bars
-from coolhead.torch.calibrated.module import CalibratedModule, Capture
-from coolhead.torch.calibrated.reading import pool
+from coolhead.torch.calibrated.module import CalibratedModule
+from coolhead.torch.calibrated.reading import Capture, pool
 
 Loaders = Iterable[Any] | Mapping[str, Iterable[Any]]
 
@@ -88,8 +88,8 @@ def collect_predictions(
     rng = np.random.default_rng(0)
     parts: list[tuple] = []
     domains: list[np.ndarray] = []
-    capture = Capture.of(model, feature_layer)
-    with frozen(model), _removed(capture), _bars(progress) as tell:
+    capture, hook = Capture.of(model, feature_layer)
+    with frozen(model), _removed(hook), _bars(progress) as tell:
         for domain, loader in named.items():
             for number, (batch, labels) in enumerate(_pairs(loader, domain), 1):
                 output = call(model, batch)
@@ -110,13 +110,13 @@ def collect_predictions(
 
 
 @contextmanager
-def _removed(capture: Capture | None) -> Iterator[None]:
+def _removed(hook: Any) -> Iterator[None]:
     """Leave no hook in the network of somebody else."""
     try:
         yield
     finally:
-        if capture is not None:
-            capture.handle.remove()
+        if hook is not None:
+            hook.remove()
 
 
 def _bars(progress: bool) -> AbstractContextManager:

@@ -31,11 +31,6 @@ class Curves(Exact):
     (rows, classes, edges) would not fit.
     """
 
-    edges: Tensor
-    start: Tensor
-    base: Tensor
-    slope: Tensor
-
     def __init__(self, curves: list[Piece]):
         super().__init__()
         longest = max(len(edges) for edges, *_ in curves)
@@ -48,7 +43,8 @@ class Curves(Exact):
                 row[: len(curve[part])] = curve[part]
             self.keep(**{name: table.ravel()})
 
-    def forward(self, scores: Tensor) -> Tensor:
+    def read(self, scores: Tensor) -> Tensor:
+        """Values of the curves at scores (n, curves)."""
         first = torch.arange(self.n_curves, device=scores.device) * 2**self.n_steps
         place = torch.zeros_like(scores, dtype=torch.long) + first
         for step in reversed(range(self.n_steps)):
@@ -58,38 +54,27 @@ class Curves(Exact):
         return self.base[place] + self.slope[place] * apart
 
 
-class OfTopLabel(nn.Module):
+class OfTopLabel(Curves):
     """A curve of the confidence; the other classes share what is left."""
-
-    def __init__(self, curves: Curves):
-        super().__init__()
-        self.curves = curves
 
     def forward(self, logits: Tensor, features: Tensor | None = None) -> Tensor:
         exact = logits.double()
         peak, top = exact.max(dim=1, keepdim=True)
         confidence = (exact - peak).exp().sum(dim=1, keepdim=True).reciprocal()
-        return replace_top(logits, top, self.curves(confidence))
+        return replace_top(logits, top, self.read(confidence))
 
 
-class OfEveryClass(nn.Module):
+class OfEveryClass(Curves):
     """A curve of each class's probability; the results are scaled to sum to one."""
-
-    def __init__(self, curves: Curves):
-        super().__init__()
-        self.curves = curves
 
     def forward(self, logits: Tensor, features: Tensor | None = None) -> Tensor:
         plain = torch.softmax(logits.double(), dim=1)
-        mapped = self.curves(plain) + BLEND * plain
+        mapped = self.read(plain) + BLEND * plain
         return normalised(torch.where(possible(logits), mapped, 0.0))
 
 
 class Logistic(Exact):
     """A logistic curve of the confidence, or of the difference of two classes."""
-
-    slope: Tensor
-    intercept: Tensor
 
     def __init__(self, calibrator: PlattScaling):
         super().__init__()
@@ -176,9 +161,7 @@ def _(calibrator: Any) -> nn.Module:
     )
     pieces = [_unchanged() if curve is None else read(curve) for curve in curves]
     kind = OfTopLabel if calibrator.scheme == "top_label" else OfEveryClass
-    return kind(Curves(pieces))
+    return kind(pieces)
 
 
-@probabilities_module.register
-def _(calibrator: PlattScaling) -> nn.Module:
-    return Logistic(calibrator)
+probabilities_module.register(PlattScaling, Logistic)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from coolhead.baselines.density_aware import DensityAwareTemperature
 from coolhead.baselines.parametric.calibrator import ParameterizedTemperature
@@ -11,11 +11,6 @@ from coolhead.torch.calibrated.temperature import Exact, temperature_module
 
 class OfLargestLogits(Exact):
     """A small network of ReLU units on the largest logits."""
-
-    shift: Tensor
-    scale: Tensor
-    temperature: Tensor
-    bounds: Tensor
 
     def __init__(self, calibrator: ParameterizedTemperature):
         super().__init__()
@@ -51,10 +46,6 @@ class OfLargestLogits(Exact):
 class OfNeighborDistance(Exact):
     """A line over the distances to a neighbour among reference rows, per layer."""
 
-    slope: Tensor
-    intercept: Tensor
-    floor: Tensor
-
     def __init__(self, calibrator: DensityAwareTemperature):
         super().__init__()
         self.layers = calibrator._layers()
@@ -88,11 +79,5 @@ def _unit_length(rows: Tensor) -> Tensor:
     return rows / torch.where(length > 0, length, 1.0)
 
 
-@temperature_module.register
-def _(calibrator: ParameterizedTemperature) -> nn.Module:
-    return OfLargestLogits(calibrator)
-
-
-@temperature_module.register
-def _(calibrator: DensityAwareTemperature) -> nn.Module:
-    return OfNeighborDistance(calibrator)
+temperature_module.register(ParameterizedTemperature, OfLargestLogits)
+temperature_module.register(DensityAwareTemperature, OfNeighborDistance)

@@ -3,15 +3,13 @@
 from collections.abc import Callable
 from functools import wraps
 from inspect import Parameter, signature
-from threading import get_ident
 from types import MethodType
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
-import torch
 from torch import Tensor, nn
 
 from coolhead.models.dense import find_class_axis
-from coolhead.torch.calibrated.reading import find_layer, pool
+from coolhead.torch.calibrated.reading import Capture, pool
 from coolhead.torch.calibrated.softmax import CalibratedSoftmax, ModuleDetails
 
 
@@ -41,7 +39,7 @@ class CalibratedModule(nn.Module):
         self.feature_layer = feature_layer
         self.capture = None
         if self.softmax.n_features is not None:
-            self.capture = Capture.of(model, feature_layer)
+            self.capture, _ = Capture.of(model, feature_layer)
         # torch.export reads names of arguments, as in dynamic_shapes={"images": ...}.
         self.forward = MethodType(_with_arguments_of(model), self)
         self.eval()
@@ -106,39 +104,6 @@ def _with_arguments_of(model: nn.Module) -> Callable:
         parameters=[itself, *own.parameters.values()], return_annotation=Tensor
     )
     return forward
-
-
-class Capture:
-    """A hook that keeps what passed through a layer, for each thread apart."""
-
-    def __init__(self):
-        self.seen: dict[int, Any] = {}
-        self.handle: Any = None
-
-    @classmethod
-    def of(cls, model: nn.Module, feature_layer: str | None) -> Self | None:
-        """Keep the output of the named layer, or the input of the classifier."""
-        capture, layer = cls(), find_layer(model, feature_layer)
-        if layer is None:
-            return None
-        if feature_layer is None:
-            capture.handle = layer.register_forward_pre_hook(capture.keep_input)
-        else:
-            capture.handle = layer.register_forward_hook(capture.keep_output)
-        return capture
-
-    def keep_input(self, layer: nn.Module, inputs: tuple) -> None:
-        self.seen[_thread()] = inputs[0]
-
-    def keep_output(self, layer: nn.Module, inputs: tuple, output: Any) -> None:
-        self.seen[_thread()] = output
-
-    def take(self) -> Any:
-        return self.seen.pop(_thread(), None)
-
-
-def _thread() -> int:
-    return 0 if torch.compiler.is_compiling() else get_ident()
 
 
 def _split(output: Any) -> tuple[Any, Any]:

@@ -1,6 +1,6 @@
 """A calibrator moved to one domain, as a torch module."""
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from coolhead.calibrators.offset import OffsetTemperature
 from coolhead.torch.calibrated.temperature import Exact, temperature_module
@@ -9,13 +9,9 @@ from coolhead.torch.calibrated.temperature import Exact, temperature_module
 class Moved(Exact):
     """Another module's T(x), with log T moved and stretched around its middle."""
 
-    offset: Tensor
-    slope: Tensor
-    middle: Tensor
-
-    def __init__(self, base: nn.Module, calibrator: OffsetTemperature):
+    def __init__(self, calibrator: OffsetTemperature):
         super().__init__()
-        self.base = base
+        self.base = temperature_module(calibrator.base)
         self.keep(
             offset=calibrator.offset, slope=calibrator.slope, middle=calibrator.middle
         )
@@ -25,6 +21,4 @@ class Moved(Exact):
         return (self.middle + self.offset + self.slope * line).exp()
 
 
-@temperature_module.register
-def _(calibrator: OffsetTemperature) -> nn.Module:
-    return Moved(temperature_module(calibrator.base), calibrator)
+temperature_module.register(OffsetTemperature, Moved)

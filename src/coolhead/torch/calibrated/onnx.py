@@ -5,6 +5,7 @@ import logging
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def export_onnx(
         check_torch(net, inputs)
         for export in _exporters(exporter):
             try:
-                with _quiet():
+                with quiet():
                     export(graph, inputs, names, part)
                 n_ties = check_onnx(net, inputs, names, outputs, part)
                 break
@@ -108,15 +109,16 @@ class _Outputs(nn.Module):
 
 
 def _exporters(exporter: str) -> tuple[Callable, ...]:
-    known = {"trace": (_trace,), "dynamo": (_dynamo,), "auto": (_trace, _dynamo)}
+    known = {"trace": (trace,), "dynamo": (_dynamo,), "auto": (trace, _dynamo)}
     if exporter not in known:
         raise ValueError(f"exporter is {exporter!r}; wanted one of {sorted(known)}")
     return known[exporter]
 
 
-def _trace(
-    graph: _Outputs, inputs: tuple[Tensor, ...], names: list[str], path: Path
+def trace(
+    graph: Any, inputs: tuple[Tensor, ...], names: list[str], path: Path | BytesIO
 ) -> None:
+    """Write a module whose `outputs` are their names, by running it once."""
     torch.onnx.export(
         graph,
         inputs,
@@ -146,7 +148,7 @@ def _dynamo(
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Silence the exporters: the check afterwards says whether the graph is right."""
     log = logging.getLogger("torch.onnx")
     level = log.level

@@ -12,13 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from coolhead.baselines.classwise.affine import AffineCalibrator
 from coolhead.baselines.classwise.base import ScoreCalibrator
 from coolhead.baselines.classwise.ets import EnsembleTemperatureScaling
-from coolhead.baselines.classwise.matrix import MatrixScaling
-from coolhead.baselines.classwise.vector import (
-    BiasCorrectedTemperature,
-    VectorScaling,
-)
 from coolhead.baselines.outside import OutsideCalibrator
 from coolhead.baselines.two_stage import TwoStageCalibration
 from coolhead.calibrators.classifier.classifier import CalibratedClassifier
@@ -36,12 +32,8 @@ def exports(kind: type) -> bool:
     """Whether calibrators of this class have a module."""
     if kind in (OutsideCalibrator, CalibratedClassifier):
         return False
-    known = probabilities_module.dispatch(kind) is not probabilities_module.dispatch(
-        object
-    )
-    return known or temperature_module.dispatch(
-        kind
-    ) is not temperature_module.dispatch(object)
+    makers = (probabilities_module, temperature_module)
+    return any(make.dispatch(kind) is not make.dispatch(object) for make in makers)
 
 
 def with_masks(calibrator: Any) -> nn.Module:
@@ -80,13 +72,10 @@ class Cooled(nn.Module):
 class Affine(Exact):
     """softmax(W z + c); a vector of scales stands for a diagonal W."""
 
-    slope: Tensor
-    bias: Tensor
-
-    def __init__(self, slope: np.ndarray, bias: np.ndarray):
+    def __init__(self, calibrator: AffineCalibrator):
         super().__init__()
-        self.mixes_classes = np.ndim(slope) == 2
-        self.keep(slope=np.transpose(slope), bias=bias)
+        self.mixes_classes = calibrator.slope_.ndim == 2
+        self.keep(slope=calibrator.slope_.T, bias=calibrator.bias_)
 
     def forward(self, logits: Tensor, features: Tensor | None = None) -> Tensor:
         # A class that cannot be adds nothing to the others.
@@ -98,9 +87,6 @@ class Affine(Exact):
 
 class Mixture(Exact):
     """A mixture of the cooled, the original and the uniform distribution."""
-
-    temperature: Tensor
-    shares: Tensor
 
     def __init__(self, calibrator: EnsembleTemperatureScaling):
         super().__init__()
@@ -144,30 +130,9 @@ def normalised(weights: Tensor) -> Tensor:
     return weights / weights.sum(dim=1, keepdim=True)
 
 
-@probabilities_module.register
-def _(calibrator: VectorScaling) -> nn.Module:
-    return Affine(calibrator.scale_, calibrator.bias_)
-
-
-@probabilities_module.register
-def _(calibrator: MatrixScaling) -> nn.Module:
-    return Affine(calibrator.matrix_, calibrator.bias_)
-
-
-@probabilities_module.register
-def _(calibrator: BiasCorrectedTemperature) -> nn.Module:
-    scale = np.full(calibrator.n_classes_, 1 / calibrator.temperature_)
-    return Affine(scale, calibrator.bias_)
-
-
-@probabilities_module.register
-def _(calibrator: EnsembleTemperatureScaling) -> nn.Module:
-    return Mixture(calibrator)
-
-
-@probabilities_module.register
-def _(calibrator: TwoStageCalibration) -> nn.Module:
-    return TwoStages(calibrator)
+probabilities_module.register(AffineCalibrator, Affine)
+probabilities_module.register(EnsembleTemperatureScaling, Mixture)
+probabilities_module.register(TwoStageCalibration, TwoStages)
 
 
 @probabilities_module.register

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from threading import get_ident
+from typing import Any, Self
 
 import torch
 
@@ -16,34 +17,54 @@ def feature_reader(
     Features are the output of the layer of that name or, without a name, the input
     of the classifier. A network without linear layers gives its output as features.
     """
-    seen: list[torch.Tensor] = []
-    layer = find_layer(module, feature_layer)
-
-    def keep_output(_, __, output):
-        seen.append(output)
-
-    def keep_input(_, inputs):
-        seen.append(inputs[0])
-
-    handle = None
-    if layer is not None:
-        handle = (
-            layer.register_forward_hook(keep_output)
-            if feature_layer
-            else layer.register_forward_pre_hook(keep_input)
-        )
+    capture, hook = Capture.of(module, feature_layer)
 
     def read(images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        seen.clear()
         output = module(images)
-        features = seen[-1] if seen else output
+        seen = None if capture is None else capture.take()
+        features = output if seen is None else seen
         return pool(features, feature_layer or "the network"), output
 
     try:
         yield read
     finally:
-        if handle is not None:
-            handle.remove()
+        if hook is not None:
+            hook.remove()
+
+
+class Capture:
+    """A hook that keeps what passed through a layer, for each thread apart."""
+
+    def __init__(self):
+        self.seen: dict[int, Any] = {}
+
+    @classmethod
+    def of(
+        cls, model: torch.nn.Module, feature_layer: str | None
+    ) -> tuple[Self | None, Any]:
+        """Keep the output of the named layer, or the input of the classifier.
+
+        Returns the hook, too, by which that ends; None twice where there is no layer.
+        """
+        capture, layer = cls(), find_layer(model, feature_layer)
+        if layer is None:
+            return None, None
+        if feature_layer is None:
+            return capture, layer.register_forward_pre_hook(capture.keep_input)
+        return capture, layer.register_forward_hook(capture.keep_output)
+
+    def keep_input(self, layer: torch.nn.Module, inputs: tuple) -> None:
+        self.seen[_thread()] = inputs[0]
+
+    def keep_output(self, layer: torch.nn.Module, inputs: tuple, output: Any) -> None:
+        self.seen[_thread()] = output
+
+    def take(self) -> Any:
+        return self.seen.pop(_thread(), None)
+
+
+def _thread() -> int:
+    return 0 if torch.compiler.is_compiling() else get_ident()
 
 
 def find_layer(
@@ -54,8 +75,9 @@ def find_layer(
         layers = dict(module.named_modules())
         if feature_layer not in layers:
             known = [name for name, _ in module.named_children()]
-            msg = f"feature_layer {feature_layer!r} is not in the network; top: {known}"
-            raise ValueError(msg)
+            raise ValueError(
+                f"feature_layer {feature_layer!r} is not in the network; top: {known}"
+            )
         return layers[feature_layer]
     own = getattr(module, "get_classifier", None)
     if callable(own) and isinstance(own(), torch.nn.Linear):
@@ -71,5 +93,6 @@ def pool(features: Any, name: str) -> torch.Tensor:
     if isinstance(features, torch.Tensor) and features.ndim == 2:
         return features
     found = getattr(features, "shape", type(features).__name__)
-    msg = f"features of {name} have shape {found}; wanted (n, d) or (n, c, h, w)"
-    raise ValueError(msg)
+    raise ValueError(
+        f"features of {name} have shape {found}; wanted (n, d) or (n, c, h, w)"
+    )

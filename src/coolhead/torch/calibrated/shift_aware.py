@@ -27,11 +27,6 @@ TINIEST = float(np.finfo(np.float64).tiny)
 class Descriptors(Exact):
     """Columns (n, p) of named shift descriptors."""
 
-    points: Tensor
-    components: Tensor
-    center: Tensor
-    scale: Tensor
-
     def __init__(self, names: Sequence[str | Descriptor], reference: TrainingReference):
         super().__init__()
         unknown = [name for name in names if name not in DESCRIPTORS]
@@ -82,14 +77,6 @@ class Descriptors(Exact):
 class LogLinear(Exact):
     """T = exp of a line over standardised descriptors."""
 
-    middle: Tensor
-    spread: Tensor
-    lower: Tensor
-    upper: Tensor
-    slope: Tensor
-    intercept: Tensor
-    bounds: Tensor
-
     def __init__(self, calibrator: ShiftAwareTemperature):
         super().__init__()
         chosen = calibrator.descriptors
@@ -113,18 +100,12 @@ class LogLinear(Exact):
 class LogMean(Exact):
     """The weighted mean of several temperatures, taken and kept in bounds in log T."""
 
-    weights: Tensor
-    bounds: Tensor
-
-    def __init__(
-        self,
-        members: list[nn.Module],
-        weights: np.ndarray,
-        bounds: tuple[float, float],
-    ):
+    def __init__(self, calibrator: SelectByDomain):
         super().__init__()
+        used = np.flatnonzero(calibrator.weights_)
+        members = [temperature_module(calibrator.candidates_[index]) for index in used]
         self.members = nn.ModuleList(members)
-        self.keep(weights=weights, bounds=bounds)
+        self.keep(weights=calibrator.weights_[used], bounds=calibrator.bounds_)
 
     def forward(self, logits: Tensor, features: Tensor | None = None) -> Tensor:
         logs = [member(logits, features).log() for member in self.members]
@@ -155,16 +136,8 @@ def _peaks(logits: Tensor, reach: float) -> tuple[Tensor, Tensor]:
     return torch.where(alone, usual, height), torch.where(alone, usual, margin)
 
 
-@temperature_module.register
-def _(calibrator: ShiftAwareTemperature) -> nn.Module:
-    return LogLinear(calibrator)
-
-
-@temperature_module.register
-def _(calibrator: SelectByDomain) -> nn.Module:
-    used = np.flatnonzero(calibrator.weights_)
-    members = [temperature_module(calibrator.candidates_[index]) for index in used]
-    return LogMean(members, calibrator.weights_[used], calibrator.bounds_)
+temperature_module.register(ShiftAwareTemperature, LogLinear)
+temperature_module.register(SelectByDomain, LogMean)
 
 
 @temperature_module.register

@@ -119,8 +119,6 @@ def _broken(rows: Tensor) -> Tensor:
 class Coverage(Exact):
     """Whether each row lies within the radius of its nearest cluster."""
 
-    squared_radii: Tensor
-
     def __init__(self, clusters: Any):
         super().__init__()
         self.nearest = NearestCenter(clusters)

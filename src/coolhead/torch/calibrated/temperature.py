@@ -6,7 +6,7 @@ To teach a new calibrator to torch, write a small module with
 
 from collections.abc import Callable
 from functools import singledispatch
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from coolhead.baselines.transfer.weighted import (
     WeightedClusterTemperature,
     WeightedTemperature,
 )
+from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.clustered.calibrators import (
     NearestClusterTemperature,
     RegressedTemperature,
@@ -52,6 +53,10 @@ class Exact(nn.Module):
             tensor = torch.tensor(np.asarray(value, np.float64))
             self.register_buffer(name, tensor)
 
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any: ...
+
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         def move(tensor: Tensor) -> Tensor:
             moved = fn(tensor)
@@ -64,11 +69,9 @@ class Exact(nn.Module):
 class Constant(Exact):
     """The same temperature for every row."""
 
-    temperature: Tensor
-
-    def __init__(self, temperature: float):
+    def __init__(self, calibrator: TemperatureCalibrator):
         super().__init__()
-        self.keep(temperature=temperature)
+        self.keep(temperature=calibrator.temperature_)
 
     def forward(self, logits: Tensor, features: Tensor | None = None) -> Tensor:
         return self.temperature.expand(logits.shape[0])
@@ -76,10 +79,6 @@ class Constant(Exact):
 
 class NearestCenter(Exact):
     """Index of the nearest centre of each row, and the squared distance to it."""
-
-    middle: Tensor
-    centers: Tensor
-    norms: Tensor
 
     def __init__(self, clusters: Clusters):
         super().__init__()
@@ -100,9 +99,6 @@ class NearestCenter(Exact):
 class Scaled(Exact):
     """Features in the space that the centres live in."""
 
-    shift: Tensor
-    scale: Tensor
-
     def __init__(self, clusters: Clusters):
         super().__init__()
         self.scaling = clusters.scaling
@@ -122,12 +118,12 @@ class Scaled(Exact):
 class OfNearestCluster(Exact):
     """The temperature of the nearest centre."""
 
-    temperatures: Tensor
-
-    def __init__(self, clusters: Clusters, temperatures: np.ndarray):
+    def __init__(
+        self, calibrator: NearestClusterTemperature | WeightedClusterTemperature
+    ):
         super().__init__()
-        self.nearest = NearestCenter(clusters)
-        self.keep(temperatures=temperatures)
+        self.nearest = NearestCenter(calibrator.clusters_)
+        self.keep(temperatures=calibrator.cluster_temperatures_)
 
     def forward(self, logits: Tensor, features: Tensor) -> Tensor:
         return self.temperatures[self.nearest(features)[0]]
@@ -136,19 +132,12 @@ class OfNearestCluster(Exact):
 class OnLine(Exact):
     """A line over the features, kept within bounds."""
 
-    slope: Tensor
-    intercept: Tensor
-    bounds: Tensor
-
-    def __init__(
-        self,
-        calibrator: RegressedTemperature | MultiDomainTemperature,
-        scaled: nn.Module | None = None,
-        *,
-        log: bool = False,
-    ):
+    def __init__(self, calibrator: RegressedTemperature | MultiDomainTemperature):
         super().__init__()
-        self.scaled, self.log = scaled, log
+        self.scaled, self.log = None, False
+        if isinstance(calibrator, RegressedTemperature):
+            self.scaled = Scaled(calibrator.clusters_)
+            self.log = calibrator.target == "log"
         self.keep(
             slope=calibrator.coef_,
             intercept=calibrator.intercept_,
@@ -165,8 +154,9 @@ class OnLine(Exact):
 class HarmonicMean(nn.Module):
     """The temperature that the mean of the members' scaled logits amounts to."""
 
-    def __init__(self, members: list[nn.Module]):
+    def __init__(self, calibrator: TemperatureEnsemble):
         super().__init__()
+        members = [temperature_module(member) for member in calibrator.members_]
         self.members = nn.ModuleList(members)
 
     def forward(self, logits: Tensor, features: Tensor) -> Tensor:
@@ -174,34 +164,17 @@ class HarmonicMean(nn.Module):
         return len(inverses) / torch.stack(inverses).sum(dim=0)
 
 
-@temperature_module.register(TemperatureScaling)
-@temperature_module.register(Identity)
-@temperature_module.register(OracleErrorTemperature)
-@temperature_module.register(WeightedTemperature)
-@temperature_module.register(TransCal)
-@temperature_module.register(CPCS)
-def _(calibrator: Any) -> nn.Module:
-    return Constant(calibrator.temperature_)
-
-
-@temperature_module.register(NearestClusterTemperature)
-@temperature_module.register(WeightedClusterTemperature)
-def _(calibrator: Any) -> nn.Module:
-    return OfNearestCluster(calibrator.clusters_, calibrator.cluster_temperatures_)
-
-
-@temperature_module.register
-def _(calibrator: RegressedTemperature) -> nn.Module:
-    return OnLine(
-        calibrator, Scaled(calibrator.clusters_), log=calibrator.target == "log"
-    )
-
-
-@temperature_module.register
-def _(calibrator: MultiDomainTemperature) -> nn.Module:
-    return OnLine(calibrator)
-
-
-@temperature_module.register
-def _(calibrator: TemperatureEnsemble) -> nn.Module:
-    return HarmonicMean([temperature_module(member) for member in calibrator.members_])
+for constant in (
+    TemperatureScaling,
+    Identity,
+    OracleErrorTemperature,
+    WeightedTemperature,
+    TransCal,
+    CPCS,
+):
+    temperature_module.register(constant, Constant)
+for nearest in (NearestClusterTemperature, WeightedClusterTemperature):
+    temperature_module.register(nearest, OfNearestCluster)
+for line in (RegressedTemperature, MultiDomainTemperature):
+    temperature_module.register(line, OnLine)
+temperature_module.register(TemperatureEnsemble, HarmonicMean)

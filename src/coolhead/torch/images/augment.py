@@ -4,9 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from PIL import Image, ImageOps
+from PIL import Image
 
-from coolhead.torch.images.transform import ImageTransform, read_image
+from coolhead.torch.images.transform import (
+    ImageTransform,
+    read_image,
+    upright_size,
+)
 
 Reader = Callable[[int, Path, ImageTransform], "np.ndarray | str"]
 
@@ -26,10 +30,10 @@ def read_augmented(seeds: np.ndarray) -> Reader:
         rng = np.random.default_rng(seeds[row])
 
         def augmented(image: Image.Image) -> np.ndarray:
-            image = ImageOps.mirror(image) if rng.random() < 0.5 else image
-            return transform.from_box(
-                image, random_box(image.size, transform.crop, rng)
-            )
+            mirrored = rng.random() < 0.5
+            box = random_box(upright_size(image), transform.crop, rng)
+            pixels = transform.from_box(image, box)
+            return pixels[:, :, ::-1] if mirrored else pixels
 
         return read_image(path, augmented)
 

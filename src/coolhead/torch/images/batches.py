@@ -31,10 +31,10 @@ class BatchPlan:
 
 @dataclass(frozen=True)
 class ImageBatch:
-    """The readable images (b, 3, s, s) of one batch, their rows, and the others."""
+    """What was read (b, ...) of the images of one batch, their rows, and the others."""
 
     plan: BatchPlan
-    images: np.ndarray
+    values: np.ndarray
     rows: np.ndarray
     problems: list[tuple[int, str]]
 
@@ -66,10 +66,12 @@ def read_batches(
     *,
     reader: Reader = read_plain,
 ) -> Iterator[ImageBatch]:
-    """Yield the batches in order, decoding some ahead in threads.
+    """Yield the batches in order, reading some ahead in threads.
 
     Threads, since Pillow decodes and resizes outside the interpreter's lock.
     """
+    # Batches of few images must not leave workers idle.
+    ahead = max(READ_AHEAD, 2 * workers // max((p.size for p in plans), default=1))
     with ThreadPoolExecutor(workers) as pool:
         waiting: deque[tuple[BatchPlan, list[Future]]] = deque()
         try:
@@ -77,7 +79,7 @@ def read_batches(
                 rows = range(plan.start, plan.stop)
                 jobs = [pool.submit(reader, i, paths[i], transform) for i in rows]
                 waiting.append((plan, jobs))
-                if len(waiting) > READ_AHEAD:
+                if len(waiting) > ahead:
                     yield _finish(*waiting.popleft())
             while waiting:
                 yield _finish(*waiting.popleft())
@@ -90,7 +92,7 @@ def _finish(plan: BatchPlan, jobs: list[Future]) -> ImageBatch:
     good = [i for i, found in enumerate(results) if not isinstance(found, str)]
     return ImageBatch(
         plan=plan,
-        images=np.stack([results[i] for i in good]) if good else np.empty(0, "f4"),
+        values=np.stack([results[i] for i in good]) if good else np.empty(0, "f4"),
         rows=plan.start + np.array(good, np.int64),
         problems=[
             (plan.start + i, found)

@@ -8,20 +8,22 @@ from typing import Any
 
 import numpy as np
 import torch
+from joblib import cpu_count
 
 from coolhead.archive import DomainArchive, load_archive
 from coolhead.datasets.folders import list_images
 from coolhead.datasets.images import BadImage, ImageTable, refuse_problems
 from coolhead.files import check_output
-from coolhead.models.torch import frozen
 from coolhead.progress import progress_bar
-from coolhead.torch.calibrated.reading import feature_reader
-from coolhead.torch.images.backbones import Backbone, load_backbone, weights_checksum
+from coolhead.torch.images.backbones import Backbone, load_backbone
 from coolhead.torch.images.batches import ImageBatch, plan_batches, read_batches
+from coolhead.torch.images.engines import ENGINES, Answers, Engine, open_engine
 from coolhead.torch.images.shards import ShardFolder
-from coolhead.torch.images.transform import ImageTransform
+from coolhead.torch.images.transform import ImageTransform, read_image
+from coolhead.torch.images.weights import weights_checksum
 
 SHARD_ROWS = 512
+PROBED = 4
 
 
 def extract(
@@ -33,8 +35,9 @@ def extract(
     feature_layer: str | None = None,
     logits: bool = False,
     dtype: str = "float16",
+    engine: str = "auto",
     batch_size: int = 64,
-    workers: int = 2,
+    workers: int | None = None,
     device: str = "cpu",
     skip_bad: bool = False,
     progress: bool = False,
@@ -55,6 +58,13 @@ def extract(
     logits : bool
         Keep the network's output as well; its width must be the number of classes.
     dtype : {"float16", "float32"}
+    engine : {"auto", "onnx", "torch"}
+        What runs the network. "auto" is ONNX Runtime where it is installed and the
+        device is a CPU, provided that it agrees with torch on a few images.
+    batch_size : int
+        Of torch; ONNX Runtime takes one image at a time.
+    workers : int, optional
+        Threads that read images, and run ONNX; by default one per core.
     skip_bad : bool
         Leave unreadable images out and list them in the metadata.
 
@@ -63,31 +73,34 @@ def extract(
     DomainArchive
         Memory-mapped from `out`.
     """
-    if dtype not in ("float16", "float32") or batch_size < 1 or workers < 1:
-        msg = (
-            "dtype must be float16 or float32, batch_size and workers at least 1; "
-            f"found {dtype!r}, {batch_size}, {workers}"
-        )
-        raise ValueError(msg)
+    workers = cpu_count() if workers is None else workers
+    _check_options(dtype, engine, batch_size, workers, device)
     check_output(out)
     if not isinstance(images, ImageTable):
-        images = list_images(images, skip_bad=skip_bad)
+        images = list_images(
+            images, skip_bad=skip_bad, decode=True, workers=workers, progress=progress
+        )
     network = _as_backbone(backbone, transform, feature_layer)
-    plan = _plan(images, network, logits, dtype, batch_size, device)
-    batches = plan_batches(len(images), batch_size, SHARD_ROWS)
     paths = [images.root / path for path in images.paths]
-    with (
-        ShardFolder(f"{out}.parts", plan) as shards,
-        progress_bar("images", len(images), shown=progress) as advance,
-    ):
-        missing = [batch for batch in batches if not shards.path(batch.shard).exists()]
-        advance(len(images) - sum(batch.size for batch in missing))
-        found = read_batches(paths, missing, network.transform, workers)
-        for shard, outputs, problems in _shards(found, network, plan, device, advance):
-            shards.write(shard, outputs, problems)
-        archive = _collect(shards, batches[-1].shard + 1, images, skip_bad)
-        archive.save(out)
-        shards.remove()
+    n_classes = len(images.class_names) if logits else None
+    options = {"n_classes": n_classes, "batch_size": batch_size, "device": device}
+    with open_engine(engine, network, _probe(images, network), **options) as chosen:
+        plan = _plan(images, network, chosen, n_classes, dtype, device)
+        batches = plan_batches(len(images), chosen.batch_size, SHARD_ROWS)
+        with (
+            ShardFolder(f"{out}.parts", plan) as shards,
+            progress_bar("images", len(images), shown=progress) as advance,
+        ):
+            missing = [b for b in batches if not shards.path(b.shard).exists()]
+            advance(len(images) - sum(batch.size for batch in missing))
+            found = read_batches(
+                paths, missing, network.transform, workers, reader=chosen.read
+            )
+            for shard, outputs, problems in _shards(found, chosen, dtype, advance):
+                shards.write(shard, outputs, problems)
+            archive = _collect(shards, batches[-1].shard + 1, images, skip_bad)
+            archive.save(out)
+            shards.remove()
     return load_archive(out)
 
 
@@ -107,61 +120,75 @@ def _as_backbone(backbone, transform, feature_layer) -> Backbone:
     )
 
 
+def _check_options(dtype, engine, batch_size, workers, device) -> None:
+    if dtype not in ("float16", "float32") or batch_size < 1 or workers < 1:
+        msg = (
+            "dtype must be float16 or float32, batch_size and workers at least 1; "
+            f"found {dtype!r}, {batch_size}, {workers}"
+        )
+        raise ValueError(msg)
+    if engine not in ENGINES or (engine == "onnx" and device != "cpu"):
+        msg = (
+            f"engine must be one of {', '.join(ENGINES)}, and onnx runs on device cpu; "
+            f"found {engine!r} on {device!r}"
+        )
+        raise ValueError(msg)
+
+
+def _probe(images: ImageTable, network: Backbone) -> np.ndarray:
+    """Return a few images, from all over the table, to try an engine on."""
+    rows = np.linspace(0, len(images) - 1, PROBED).astype(int)
+    read = [read_image(images.root / images.paths[i], network.transform) for i in rows]
+    good = [pixels for pixels in read if not isinstance(pixels, str)]
+    if not good:
+        bad = zip(images.paths[rows], read, strict=True)
+        refuse_problems(images.root, [BadImage(str(p), str(why)) for p, why in bad])
+    return np.stack(good)
+
+
 def _plan(
-    images: ImageTable, network: Backbone, logits: bool, dtype: str, batch_size, device
+    images: ImageTable, network: Backbone, engine: Engine, n_classes, dtype, device
 ) -> dict[str, Any]:
     """Everything that decides the archive's rows; it becomes their provenance."""
-    digest = hashlib.sha256()
-    for path in images.paths:
-        digest.update(f"{path}\0{(images.root / path).stat().st_size}\0".encode())
+    packages = ("coolhead", "pillow", *engine.packages)
     return {
         "backbone": network.name,
         "weights_sha256": weights_checksum(network.module),
         "feature_layer": network.feature_layer or "input of the classifier",
         "transform": network.transform.settings(),
-        "logits": len(images.class_names) if logits else None,
+        "logits": n_classes,
         "dtype": dtype,
-        "batch_size": batch_size,
+        "engine": engine.name,
+        "batch_size": engine.batch_size,
         "device": device,
         "n_images": len(images),
-        "images_sha256": digest.hexdigest(),
-        "versions": {name: version(name) for name in ("coolhead", "torch", "pillow")},
+        "images_sha256": images.checksum(),
+        "versions": {name: version(name) for name in packages},
     }
 
 
 def _shards(
-    batches: Iterator[ImageBatch], network: Backbone, plan: dict, device: str, advance
+    batches: Iterator[ImageBatch], engine: Engine, dtype: str, advance
 ) -> Iterator[tuple[int, dict[str, np.ndarray], list]]:
     """Yield (shard, arrays, problems) as soon as all batches of a shard are done."""
     parts: list[dict[str, np.ndarray]] = []
     problems: list = []
-    module = network.module.to(device)
-    with frozen(module), feature_reader(module, network.feature_layer) as read:
-        for batch in batches:
-            problems += [[int(row), reason] for row, reason in batch.problems]
-            if len(batch.rows):
-                features, output = read(torch.from_numpy(batch.images).to(device))
-                parts.append(_arrays(batch, features, output, plan))
-            advance(batch.plan.size)
-            if batch.plan.ends_shard:
-                names = parts[0] if parts else {}
-                arrays = {n: np.concatenate([p[n] for p in parts]) for n in names}
-                yield batch.plan.shard, arrays, problems
-                parts, problems = [], []
+    for batch in batches:
+        problems += [[int(row), reason] for row, reason in batch.problems]
+        if len(batch.rows):
+            parts.append(_arrays(batch, engine.finish(batch.values), dtype))
+        advance(batch.plan.size)
+        if batch.plan.ends_shard:
+            names = parts[0] if parts else {}
+            arrays = {n: np.concatenate([p[n] for p in parts]) for n in names}
+            yield batch.plan.shard, arrays, problems
+            parts, problems = [], []
 
 
-def _arrays(batch, features, output, plan: dict) -> dict[str, np.ndarray]:
+def _arrays(batch: ImageBatch, answers: Answers, dtype: str) -> dict[str, np.ndarray]:
     """Return the arrays of one batch in the wanted precision, checked."""
     with np.errstate(over="ignore"):  # told below, with the image's number
-        arrays = {"features": features.float().cpu().numpy().astype(plan["dtype"])}
-    if plan["logits"] is not None:
-        if output.ndim != 2 or output.shape[1] != plan["logits"]:
-            msg = (
-                f"the network gives outputs of shape {tuple(output.shape)}, the images "
-                f"have {plan['logits']} classes: leave logits out"
-            )
-            raise ValueError(msg)
-        arrays["logits"] = output.float().cpu().numpy()
+        arrays = answers | {"features": answers["features"].astype(dtype)}
     for name, values in arrays.items():
         if not np.isfinite(values).all():
             row = batch.rows[np.argmin(np.isfinite(values).all(axis=1))]

@@ -8,6 +8,7 @@ from typing import Any
 from coolhead.archive import DomainArchive
 from coolhead.datasets.divide import division_record, split_large_small
 from coolhead.datasets.folders import list_images
+from coolhead.datasets.images import ImageTable
 from coolhead.files import atomic_path
 from coolhead.torch.images.backbones import load_backbone
 from coolhead.torch.images.extraction import extract
@@ -15,14 +16,20 @@ from coolhead.torch.images.finetuning import FinetuneSettings, finetune
 
 
 def finetune_and_extract(
-    folder: str | PathLike,
+    images: ImageTable | str | PathLike,
     source: list[str],
     out: str | PathLike,
     *,
     backbone: str,
+    train_images: ImageTable | None = None,
     weights: str | PathLike | None = None,
+    size: int | None = None,
+    all_pixels: bool = False,
+    engine: str = "auto",
     settings: dict[str, Any] | None = None,
     small: float = 0.2,
+    stratify: bool = False,
+    division_seed: int | None = None,
     random_state: int = 0,
     skip_bad: bool = False,
     **options: Any,
@@ -34,38 +41,62 @@ def finetune_and_extract(
 
     Parameters
     ----------
+    train_images : ImageTable, optional
+        Images of its own to learn from, all of the sources', as DomainNet's train
+        lists; no image of `images` is then held out.
+    size : int, optional
+        Side of the images in pixels, where it is not the backbone's own.
+    engine : {"auto", "onnx", "torch"}
+        What runs the network once it is trained, as for :func:`extract`.
     settings : dict
         Fields of :class:`FinetuneSettings`.
+    small, stratify, division_seed : share and draw of the Small images.
+        The seed is `random_state` where it is None.
     **options
         ``workers``, ``device`` and ``progress``.
     """
-    images = list_images(folder, skip_bad=skip_bad, decode=skip_bad)
-    start = None if weights is None else Path(weights)
+    if not isinstance(images, ImageTable):
+        images = list_images(images, skip_bad=skip_bad, decode=True)
     network = load_backbone(
         backbone,
-        weights=start,
+        weights=None if weights is None else Path(weights),
         n_classes=len(images.class_names),
+        size=size,
+        all_pixels=all_pixels,
         random_state=random_state,
     )
     chosen = FinetuneSettings(**settings or {})
     checkpoint = Path(f"{out}.checkpoint")
+    seed = random_state if division_seed is None else division_seed
+    held_out = None
+    told: dict[str, Any] = {"division": {"separate": True}}
+    if train_images is None:
+        held_out = split_large_small(images, small, seed, stratify=stratify)
+        told = division_record(small, seed, stratify=stratify)
     curve = finetune(
-        images,
+        images if train_images is None else train_images,
         network,
         source,
         checkpoint,
-        small=split_large_small(images, small, random_state),
+        small=held_out,
         settings=chosen,
         random_state=random_state,
         **options,
     )
     _save_weights(network.module, Path(f"{out}.weights.safetensors"))
     archive = extract(
-        images, network, out, logits=True, dtype="float32", skip_bad=skip_bad, **options
+        images,
+        network,
+        out,
+        logits=True,
+        dtype="float32",
+        engine=engine,
+        skip_bad=skip_bad,
+        **options,
     )
     record = {"kind": "finetune", "source": source, "random_state": random_state}
     record |= {**asdict(chosen), "small": small, "curve": curve}
-    told = {"head": record} | division_record(small, random_state)
+    told |= {"head": record}
     archive = archive.replace(metadata={**archive.metadata, **told})
     archive.save(out)
     checkpoint.unlink()

@@ -66,7 +66,7 @@ class ShardFolder:
             temporary.write_text(json.dumps(self.plan))
 
     def _compare(self, begun: dict[str, Any]) -> None:
-        for key in {*begun, *self.plan}:
+        for key in dict.fromkeys([*self.plan, *begun]):
             if begun.get(key) != self.plan.get(key):
                 msg = (
                     f"{self.folder} was begun with {key}={begun.get(key)!r}, now it is "

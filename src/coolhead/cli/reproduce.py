@@ -1,0 +1,167 @@
+"""`coolhead reproduce`: from a folder of images to the paper's tables."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from coolhead.reproduce import Ledger, Recipe, Step
+
+
+def reproduce(
+    protocol: Annotated[
+        str, typer.Argument(help="office-home, pacs, domainnet, or a TOML file.")
+    ],
+    images: Annotated[Path, typer.Option(help="Folder of images, domain/class/image.")],
+    finetune: Annotated[
+        bool, typer.Option("--finetune", help="Train the network on every source.")
+    ] = False,
+    backbone: Annotated[
+        str, typer.Option(help="efficientnet-lite0, timm:NAME, python:MODULE:FUNCTION.")
+    ] = "efficientnet-lite0",
+    weights: Annotated[
+        Path | None, typer.Option(help="Local state dict to start from.")
+    ] = None,
+    size: Annotated[
+        int | None, typer.Option(help="Side of the images in pixels.")
+    ] = None,
+    frozen: Annotated[
+        float | None, typer.Option(help="Share of the first layers left as they are.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="Passes over a source.")] = None,
+    batch_size: Annotated[int | None, typer.Option(help="Images per step.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="First rate.")] = None,
+    seeds: Annotated[
+        str | None, typer.Option(help="Seeds in place of the file's: 0,1,2.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Any other key of the file: evaluation.draws=200."),
+    ] = None,
+    folder: Annotated[Path, typer.Option(help="Folder that holds the runs.")] = Path(
+        "runs"
+    ),
+    jobs: Annotated[
+        int | None, typer.Option(help="Worker processes; all cores by default.")
+    ] = None,
+    workers: Annotated[int, typer.Option(help="Threads that read images.")] = 2,
+    device: Annotated[str, typer.Option(help="cpu, cuda, mps.")] = "cpu",
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave unreadable images out.")
+    ] = False,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Only say what it will take.")
+    ] = False,
+) -> None:
+    """Images to features or fine-tuned networks, then the sweep and its tables.
+
+    Every step is kept; after a kill the same command goes on.
+    """
+    from coolhead.files import check_input, check_output_folder
+
+    check_input(images, "a folder of images")
+    if weights is not None:
+        check_input(weights)
+    check_output_folder(folder)
+    given = {
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "learning_rate": learning_rate,
+        "frozen": frozen,
+    }
+    training = {name: value for name, value in given.items() if value is not None}
+    if training and not finetune:
+        names = ", ".join("--" + name.replace("_", "-") for name in training)
+        raise ValueError(f"{names} is of training the network: add --finetune")
+    from coolhead.cli.sweep import read_seeds
+    from coolhead.datasets import list_images
+    from coolhead.experiment.protocol_files import load_protocol
+    from coolhead.reproduce import Ledger, Recipe, plan_steps
+
+    chosen = load_protocol(protocol, settings or (), seeds=read_seeds(seeds))
+    table = list_images(images, skip_bad=skip_bad)
+    for difference in table.differences:
+        print(f"note: {difference}")
+    recipe = Recipe(
+        backbone,
+        weights,
+        size,
+        training if finetune else None,
+        skip_bad,
+        {"workers": workers, "device": device, "progress": True},
+    )
+    steps, sweep = plan_steps(chosen, table, folder, recipe)
+    ledger = Ledger(folder / sweep.name / "steps.json")
+    missing = [s for s in steps if not ledger.is_finished(s.name, s.out, s.identity)]
+    _announce(table, steps, missing, recipe, folder)
+    if not plan:
+        _run(missing, sweep, ledger, folder, jobs)
+
+
+def _announce(
+    table: Any, steps: "list[Step]", missing: "list[Step]", recipe: "Recipe", folder
+) -> None:
+    """Say what is to do, how long it will take, and whether the disk holds it."""
+    import shutil
+
+    from coolhead.cli.terminal import visible
+    from coolhead.reproduce.estimate import estimate
+
+    print(
+        f"{len(table)} images of {len(table.class_names)} classes in "
+        f"{visible(', '.join(table.domain_names))}; "
+        f"{len(steps) - len(missing)} of {len(steps)} steps are done"
+    )
+    if not missing:
+        return
+    cost = estimate(missing, recipe)
+    existing = next(
+        path for path in (folder, *folder.absolute().parents) if path.exists()
+    )
+    free = shutil.disk_usage(existing).free
+    print(
+        f"to do: {', '.join(visible(step.name) for step in missing)}, about "
+        f"{_duration(cost.seconds)} and {cost.n_bytes / 1e6:.0f} MB "
+        f"({free / 1e9:.0f} GB are free); then the sweep"
+    )
+    if cost.n_bytes > free:
+        raise OSError(f"{existing} has {free} bytes free, wanted {cost.n_bytes}")
+
+
+def _run(steps: "list[Step]", sweep: Any, ledger: "Ledger", folder: Path, jobs) -> None:
+    from coolhead.cli.run import run_and_show
+    from coolhead.cli.terminal import print_table, visible
+    from coolhead.progress import progress_bars
+
+    with progress_bars() as tell:
+        for number, step in enumerate(steps):
+            tell("steps", number, len(steps), f" {visible(step.name)}")
+            step.out.parent.mkdir(parents=True, exist_ok=True)
+            with ledger.timed(step.name, step.identity):
+                step.work()
+    with ledger.timed("sweep", ""):
+        outcome = run_and_show(sweep, folder, jobs=jobs)
+        _end_workers()
+    rows = [
+        (name, _duration(entry["seconds"]), _duration(entry["cpu_seconds"]))
+        for name, entry in ledger.entries.items()
+    ]
+    print_table(("step", "time", "processor"), rows, "What it took")
+    if outcome.n_failed:
+        raise typer.Exit(1)
+
+
+def _end_workers() -> None:
+    """Let the workers of the sweep end, so that their time is counted."""
+    from joblib.externals.loky import get_reusable_executor
+
+    get_reusable_executor().shutdown(wait=True)
+
+
+def _duration(seconds: float) -> str:
+    minutes, seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes} min"
+    return f"{minutes} min {seconds} s" if minutes else f"{seconds} s"

@@ -1,0 +1,50 @@
+"""What to expect of a domain whose rows are spread over a cluster."""
+
+from typing import Any
+
+import numpy as np
+
+from coolhead.dask.blocks import block_lengths
+from coolhead.dask.fitting import SAMPLE_ROWS, sample_table
+from coolhead.dask.prediction import query
+from coolhead.new_domain import NewDomain
+
+
+def new_domain(
+    calibrator: Any,
+    logits: Any,
+    features: Any = None,
+    *,
+    sample_rows: int = SAMPLE_ROWS,
+    **settings: Any,
+) -> NewDomain:
+    """`NewDomain` of Dask arrays or dataframes; its calibrator predicts on all rows.
+
+    Parameters
+    ----------
+    calibrator : fitted, one that divides the logits by a temperature.
+    logits, features : as in `NewDomain`, with the rows in the same order.
+    sample_rows : so many rows, evenly spaced, are brought together; all, if there are
+        no more. Rows keep the numbers they have among all.
+    **settings : of `NewDomain`.
+    """
+    others = {} if features is None else {"extra": features}
+    table = query(calibrator, logits, features, **others)
+    if "features" in table:
+        table.pop("extra", None)
+    elif "extra" in table:
+        # Not needed to predict, but it tells what lies outside.
+        table["features"] = table.pop("extra")
+    names = [name for name in table if name != "scores"]
+    found = dict(zip(names, sample_table(table, names, sample_rows), strict=True))
+    n_rows = int(block_lengths(table).sum())
+    step = max(1, -(-n_rows // sample_rows))
+    kept = found["logits"][:, 1] if "scores" in table else found["logits"]
+    return NewDomain(
+        calibrator,
+        kept,
+        found.get("features"),
+        row_numbers=np.arange(0, n_rows, step),
+        drawn_from=n_rows if step > 1 else None,
+        **settings,
+    )

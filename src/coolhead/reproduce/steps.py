@@ -1,0 +1,202 @@
+"""The steps between images and logits, for a frozen or for a fine-tuned network."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from coolhead.datasets.images import ImageTable
+from coolhead.experiment.classifiers import settings_key
+from coolhead.experiment.protocol import ArchiveData, Protocol
+from coolhead.experiment.protocol_files import check_protocol
+from coolhead.experiment.splits import make_splits
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How images become features, or with `finetune` logits of trained networks.
+
+    Attributes
+    ----------
+    backbone, weights, size : of :func:`coolhead.torch.load_backbone`.
+    finetune : fields of FinetuneSettings; None leaves the network as it is, and the
+        sweep trains a head on its features for every source.
+    options : ``workers`` and ``device`` of the extraction.
+    """
+
+    backbone: str = "efficientnet-lite0"
+    weights: Path | None = None
+    size: int | None = None
+    finetune: dict[str, Any] | None = None
+    skip_bad: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One file to make: of which images, with what work, known by what identity.
+
+    `trained_rows` is how many images the work learns from in every epoch.
+    """
+
+    name: str
+    out: Path
+    identity: str
+    images: ImageTable
+    trained_rows: int
+    work: Callable[[], Any]
+
+
+def plan_steps(
+    protocol: Protocol, images: ImageTable, folder: Path, recipe: Recipe
+) -> tuple[list[Step], Protocol]:
+    """Return what is to do before the sweep, and the protocol of that sweep.
+
+    Parameters
+    ----------
+    protocol : whose roles name domains of the images.
+    images : all of them; where official lists part them into train and test and the
+        protocol trains on an archive of its own, each part has its step.
+    folder : that holds the runs.
+    recipe : Recipe
+    """
+    _require_domains(protocol, images)
+    lists = isinstance(protocol.data, ArchiveData) and protocol.data.train_path
+    if lists and images.roles is None:
+        msg = (
+            f"protocol {protocol.name} trains on lists of its own, but {images.root} "
+            "has no DOMAIN_train.txt and DOMAIN_test.txt: put them beside the domains"
+        )
+        raise ValueError(msg)
+    parts = {"": images}
+    if lists:
+        parts = {"": images.only("test"), "train-": images.only("train")}
+    identify = partial(_identity, recipe, parts)
+    if recipe.finetune is None:
+        return _frozen(protocol, parts, folder, recipe, identify)
+    return _finetuned(protocol, parts, folder, recipe, identify)
+
+
+def _frozen(protocol, parts, folder, recipe, identify) -> tuple[list[Step], Protocol]:
+    run = folder / protocol.name
+    steps = [
+        Step(
+            name=f"{part}features",
+            out=run / f"{part}features.safetensors",
+            identity=identify(part=part),
+            images=images,
+            trained_rows=0,
+            work=partial(_extract, images, run / f"{part}features.safetensors", recipe),
+        )
+        for part, images in parts.items()
+    ]
+    data = {"kind": "archive", "path": steps[0].out, "images": parts[""].root}
+    if len(steps) > 1:
+        data["train_path"] = steps[1].out
+    return steps, _changed(protocol, data=data)
+
+
+def _finetuned(
+    protocol, parts, folder, recipe, identify
+) -> tuple[list[Step], Protocol]:
+    name = f"{protocol.name}-finetuned"
+    trained = folder / name / "trained"
+    division = protocol.division
+    steps = []
+    for seed in protocol.seeds:
+        for source in dict.fromkeys(s.source for s in make_splits(protocol.roles)):
+            out = trained / f"{'+'.join(source)}-{seed}.safetensors"
+            learned = parts.get("train-", parts[""]).select(*source)
+            share = 1.0 if "train-" in parts else 1 - division.small
+            settings = {
+                "source": list(source),
+                "seed": protocol.seed_of("classifier", seed),
+                "division_seed": protocol.seed_of("division", seed),
+                "division": division.model_dump(mode="json"),
+            }
+            steps.append(
+                Step(
+                    name=f"{'+'.join(source)}, seed {seed}",
+                    out=out,
+                    identity=identify(**settings),
+                    images=parts[""],
+                    trained_rows=round(share * len(learned)),
+                    work=partial(_finetune, parts, out, recipe, settings),
+                )
+            )
+    place = str(trained).replace("{", "{{").replace("}", "}}")
+    pattern = f"{place}/{{source}}-{{seed}}.safetensors"
+    data = {"kind": "trained", "pattern": pattern, "images": parts[""].root}
+    changed = _changed(protocol, name=name, data=data, classifiers={})
+    return steps, changed
+
+
+def _extract(images: ImageTable, out: Path, recipe: Recipe) -> None:
+    from coolhead.torch.images.backbones import load_backbone
+    from coolhead.torch.images.extraction import extract
+
+    network = load_backbone(recipe.backbone, weights=recipe.weights, size=recipe.size)
+    extract(images, network, out, skip_bad=recipe.skip_bad, **recipe.options)
+
+
+def _finetune(
+    parts: dict[str, ImageTable], out: Path, recipe: Recipe, settings: dict[str, Any]
+) -> None:
+    from coolhead.torch.images.finetuned import finetune_and_extract
+
+    finetune_and_extract(
+        parts[""],
+        settings["source"],
+        out,
+        train_images=parts.get("train-"),
+        backbone=recipe.backbone,
+        weights=recipe.weights,
+        size=recipe.size,
+        settings=recipe.finetune,
+        small=settings["division"]["small"],
+        stratify=settings["division"]["stratify"],
+        division_seed=settings["division_seed"],
+        random_state=settings["seed"],
+        skip_bad=recipe.skip_bad,
+        **recipe.options,
+    )
+
+
+def _identity(recipe: Recipe, parts: dict[str, ImageTable], **own: Any) -> str:
+    """A digest of everything that decides the content of a step's file."""
+    digest = hashlib.sha256()
+    for images in parts.values():
+        for path in images.paths:
+            size = (images.root / path).stat().st_size
+            digest.update(f"{path}\0{size}\0".encode())
+    weights = recipe.weights
+    return settings_key(
+        images=digest.hexdigest(),
+        backbone=recipe.backbone,
+        weights=None if weights is None else _checksum(weights),
+        size=recipe.size,
+        finetune=recipe.finetune,
+        **own,
+    )
+
+
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _changed(protocol: Protocol, **changes: Any) -> Protocol:
+    content = protocol.model_dump() | changes
+    return check_protocol(content, f"protocol {protocol.name}")
+
+
+def _require_domains(protocol: Protocol, images: ImageTable) -> None:
+    missing = [d for d in protocol.roles.domains if d not in images.domain_names]
+    if missing:
+        raise ValueError(
+            f"{images.root} has the domains {', '.join(images.domain_names)}; protocol "
+            f"{protocol.name} wants {', '.join(missing)} too: give the folder that "
+            "holds the domains, or a protocol with these names"
+        )

@@ -1,0 +1,214 @@
+"""What runs the network: ONNX Runtime on a CPU, at a fraction of the cost, or torch."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from io import BytesIO, StringIO
+from pathlib import Path
+from typing import Any, Protocol
+from warnings import warn
+
+import numpy as np
+import torch
+
+from coolhead.models.torch import frozen
+from coolhead.torch.calibrated.reading import feature_reader
+from coolhead.torch.images.augment import read_plain
+from coolhead.torch.images.backbones import Backbone
+from coolhead.torch.images.transform import ImageTransform
+
+ENGINES = ("auto", "onnx", "torch")
+# Of the largest value; features in half precision are rounded by 5e-4.
+TOLERANCE = 1e-4
+
+Answers = dict[str, np.ndarray]
+
+
+class Engine(Protocol):
+    """Work on each image, done in threads, and on each batch, done after it."""
+
+    name: str
+    packages: tuple[str, ...]
+    batch_size: int
+
+    def read(self, row: int, path: Path, transform: ImageTransform) -> np.ndarray | str:
+        """Return what a thread makes of a file, or in words why it can not."""
+        ...
+
+    def finish(self, values: np.ndarray) -> Answers:
+        """Return the features and perhaps logits of a batch of such values."""
+        ...
+
+
+@dataclass
+class TorchEngine:
+    """Threads read images; the network takes them batch by batch.
+
+    The last bits of a result may depend on the size of its batch.
+    """
+
+    forward: Callable[[torch.Tensor], Sequence[torch.Tensor]]
+    outputs: tuple[str, ...]
+    batch_size: int
+    device: str
+    name = "torch"
+    packages = ("torch",)
+    read = staticmethod(read_plain)
+
+    def finish(self, values: np.ndarray) -> Answers:
+        """Run the network on a batch."""
+        # Convolutions are faster where the channels of a pixel lie together.
+        pixels = torch.from_numpy(values)
+        found = self.forward(pixels.to(self.device, memory_format=torch.channels_last))
+        arrays = [part.float().cpu().numpy() for part in found]
+        return dict(zip(self.outputs, arrays, strict=True))
+
+
+@dataclass
+class OnnxEngine:
+    """Each thread reads one image after the other and runs the network on it.
+
+    One image at a time in a session of one thread: the result can not depend on a
+    batch or on the number of workers, the data stay in the cache, and there are
+    never more busy threads than workers.
+    """
+
+    session: Any
+    outputs: tuple[str, ...]
+    n_features: int
+    batch_size = 1
+    name = "onnx"
+    packages = ("torch", "onnx", "onnxruntime")
+
+    def read(self, row: int, path: Path, transform: ImageTransform) -> np.ndarray | str:
+        """Return the features and perhaps logits of one image in one row."""
+        pixels = read_plain(row, path, transform)
+        return pixels if isinstance(pixels, str) else self.run(pixels)
+
+    def run(self, pixels: np.ndarray) -> np.ndarray:
+        """Return the same of pixels (3, s, s)."""
+        found = self.session.run(None, {"image": pixels[None]})
+        return np.concatenate([part[0] for part in found])
+
+    def finish(self, values: np.ndarray) -> Answers:
+        """Cut the rows into features and logits."""
+        parts = np.split(values, [self.n_features], axis=1)
+        return dict(zip(self.outputs, parts, strict=False))
+
+
+@contextmanager
+def open_engine(
+    wanted: str,
+    network: Backbone,
+    probe: np.ndarray,
+    *,
+    n_classes: int | None,
+    batch_size: int,
+    device: str,
+) -> Iterator[Engine]:
+    """Yield the engine wanted, tried on a few images; "auto" is the fastest that fits.
+
+    Parameters
+    ----------
+    wanted : {"auto", "onnx", "torch"}
+    probe : (m, 3, s, s)
+        Images on which ONNX Runtime must agree with torch to `TOLERANCE` of the
+        largest value. Where it does not, "auto" warns and takes torch, "onnx" raises.
+    n_classes : int or None
+        Width of the logits, where they are wanted.
+    """
+    outputs = ("features",) if n_classes is None else ("features", "logits")
+    module = network.module.to(device)
+    with frozen(module), feature_reader(module, network.feature_layer) as read:
+        engine = TorchEngine(
+            lambda pixels: read(pixels)[: len(outputs)], outputs, batch_size, device
+        )
+        answers = engine.finish(probe)
+        if n_classes is not None:
+            _check_width(answers["logits"], n_classes)
+        yield _onnx_or_torch(wanted, engine, module, probe, answers)
+
+
+def _check_width(logits: np.ndarray, n_classes: int) -> None:
+    if logits.ndim != 2 or logits.shape[1] != n_classes:
+        msg = (
+            f"the network gives outputs of shape {logits.shape}, the images have "
+            f"{n_classes} classes: leave logits out"
+        )
+        raise ValueError(msg)
+
+
+def _onnx_or_torch(
+    wanted: str,
+    engine: TorchEngine,
+    module: torch.nn.Module,
+    probe: np.ndarray,
+    answers: Answers,
+) -> Engine:
+    if wanted == "torch" or engine.device != "cpu":
+        return engine
+    try:
+        import onnx  # noqa: F401
+        import onnxruntime  # noqa: F401
+    except ImportError as error:
+        if wanted == "auto":
+            return engine
+        msg = f"engine onnx needs: pip install 'coolhead[onnx]' ({error})"
+        raise ImportError(msg) from error
+    try:
+        faster = _export(engine, module, probe, answers["features"].shape[1])
+        _compare(faster.finish(np.stack([faster.run(x) for x in probe])), answers)
+    # Exporters and sessions fail in many ways on networks that they do not know.
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0]
+        if wanted == "onnx":
+            msg = f"engine onnx can not run this network, engine torch can: {reason}"
+            raise RuntimeError(msg) from error
+        msg = f"torch runs the network, for ONNX Runtime can not: {reason}"
+        warn(msg, stacklevel=5)
+        return engine
+    return faster
+
+
+def _export(
+    engine: TorchEngine, module: torch.nn.Module, probe: np.ndarray, n_features: int
+) -> OnnxEngine:
+    import onnxruntime
+
+    from coolhead.torch.calibrated.onnx import quiet, trace
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    file = BytesIO()
+    # An exporter that fails prints the whole graph.
+    with quiet(), redirect_stdout(StringIO()):
+        graph = _Graph(module, engine)
+        trace(graph, (torch.from_numpy(probe[:1]),), ["image"], file)
+    session = onnxruntime.InferenceSession(
+        file.getvalue(), options, providers=["CPUExecutionProvider"]
+    )
+    return OnnxEngine(session, engine.outputs, n_features)
+
+
+class _Graph(torch.nn.Module):
+    """The network with features, and perhaps logits, as its outputs."""
+
+    def __init__(self, module: torch.nn.Module, engine: TorchEngine):
+        super().__init__()
+        self.module, self.run, self.outputs = module, engine.forward, engine.outputs
+        self.eval()
+
+    def forward(self, image: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return tuple(self.run(image))
+
+
+def _compare(found: Answers, wanted: Answers) -> None:
+    for name, values in wanted.items():
+        largest = np.abs(values).max()
+        difference = np.abs(found[name] - values).max()
+        if not difference <= TOLERANCE * largest:
+            msg = (
+                f"{name} of the images tried differ by {difference:.2g} from "
+                f"torch's; wanted at most {TOLERANCE:g} of the largest, {largest:.3g}"
+            )
+            raise ValueError(msg)

@@ -1,0 +1,3 @@
+"""The command line inside this process."""
+
+from command_line import run  # noqa: F401

@@ -1,0 +1,230 @@
+"""Images become tables by one command, which can be stopped at any step."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+pytest.importorskip("torch")
+
+from coolhead.archive import load_archive
+from coolhead.experiment.results import read_table
+from coolhead.reproduce import Ledger
+
+DOMAINS = ("sketch", "cartoon", "painting", "photo")
+N_PER_CLASS = 12
+TINY = "python:tiny_networks:tiny"
+PROTOCOL = f"""
+name = "small"
+title = "A small tree"
+order = "from drawn to photographed"
+
+[data]
+kind = "archive"
+path = "nowhere.safetensors"
+{{train_path}}
+
+[roles]
+domains = {list(DOMAINS)}
+source = 1
+calibration = 2
+target = 1
+
+[division]
+small = 0.4
+
+[classifiers.head]
+kind = "logistic"
+
+[methods]
+names = ["uncalibrated", "source-only", "target-only", "set-level"]
+clusters = 2
+
+[evaluation]
+size = 5
+draws = 20
+bootstrap = 20
+"""
+TRAINING = ("--finetune", "--epochs", 1, "--batch-size", 4, "--size", 16)
+
+
+@pytest.fixture(autouse=True)
+def importable(monkeypatch):
+    monkeypatch.syspath_prepend(Path(__file__).parent.parent / "extract")
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory):
+    """Four domains, in which light and dark pictures are the two classes."""
+    root = tmp_path_factory.mktemp("small") / "images {x}"
+    rng = np.random.default_rng(0)
+    for code, domain in enumerate(DOMAINS):
+        for name, light in (("dark", 60), ("light å", 120)):
+            (root / domain / name).mkdir(parents=True)
+            for i in range(N_PER_CLASS):
+                pixels = rng.normal(light + 15 * code, 40, size=(20, 24, 3))
+                image = Image.fromarray(pixels.clip(0, 255).astype(np.uint8))
+                image.save(root / domain / name / f"{i}.png")
+    return root
+
+
+@pytest.fixture
+def protocol(tmp_path):
+    path = tmp_path / "small.toml"
+    path.write_text(PROTOCOL.format(train_path=""))
+    return path
+
+
+def reproduce(run, protocol, tree, folder, *more):
+    return run(
+        *("reproduce", protocol, "--images", tree, "--folder", folder),
+        *("--backbone", TINY, "--jobs", 1, *more),
+    )
+
+
+def test_frozen_features_become_tables(run, protocol, tree, tmp_path):
+    runs = tmp_path / "runs"
+    code, said, complaint = reproduce(run, protocol, tree, runs)
+    assert code == 0, complaint
+    assert "0 of 1 steps are done" in said
+    assert "to do: features, about" in said
+    assert "12 of 12 cells done" in said
+    assert "What it took" in said
+    assert (runs / "small" / "tables" / "summary.csv").is_file()
+    made = (runs / "small" / "features.safetensors").stat().st_mtime_ns
+    code, said, _ = reproduce(run, protocol, tree, runs)
+    assert code == 0
+    assert "1 of 1 steps are done" in said
+    assert (runs / "small" / "features.safetensors").stat().st_mtime_ns == made
+
+
+def test_finetuned_networks_are_swept_with_their_own_division(
+    run, protocol, tree, tmp_path
+):
+    runs = tmp_path / "runs"
+    code, said, complaint = reproduce(run, protocol, tree, runs, *TRAINING)
+    assert code == 0, complaint
+    assert "cannot be checked" not in said
+    folder = runs / "small-finetuned"
+    archives = sorted((folder / "trained").glob("*-0.safetensors"))
+    assert [path.name for path in archives] == sorted(
+        f"{name}-0.safetensors" for name in DOMAINS
+    )
+    for path in archives:
+        archive = load_archive(path)
+        assert archive.logits.shape == (2 * N_PER_CLASS * len(DOMAINS), 2)
+        assert archive.metadata["division"]["small"] == 0.4
+        assert archive.metadata["extraction"]["transform"]["size"] == 16
+    assert len(read_table(folder, "results")) > 0
+    ledger = Ledger(folder / "steps.json")
+    assert set(ledger.entries) == {f"{name}, seed 0" for name in DOMAINS} | {"sweep"}
+    assert all(entry["cpu_seconds"] > 0 for entry in ledger.entries.values())
+
+
+def test_a_stopped_run_goes_on(run, protocol, tree, tmp_path, monkeypatch):
+    from coolhead.torch.images import finetuned
+
+    runs, done = tmp_path / "runs", []
+    work = finetuned.finetune
+
+    def stops_at_the_second(images, backbone, source, *rest, **options):
+        if len(done) == 1:
+            raise KeyboardInterrupt
+        done.append(source)
+        return work(images, backbone, source, *rest, **options)
+
+    monkeypatch.setattr(finetuned, "finetune", stops_at_the_second)
+    assert reproduce(run, protocol, tree, runs, *TRAINING)[0] == 130
+    monkeypatch.setattr(finetuned, "finetune", work)
+    code, said, complaint = reproduce(run, protocol, tree, runs, *TRAINING, "--plan")
+    assert code == 0, complaint
+    assert "1 of 4 steps are done" in said
+    assert not (runs / "small-finetuned" / "tables").exists()
+    code, said, complaint = reproduce(run, protocol, tree, runs, *TRAINING)
+    assert code == 0, complaint
+    whole = tmp_path / "whole"
+    assert reproduce(run, protocol, tree, whole, *TRAINING)[0] == 0
+    for name in DOMAINS:
+        place = Path("small-finetuned") / "trained" / f"{name}-0.safetensors"
+        assert (runs / place).read_bytes() == (whole / place).read_bytes()
+
+
+@pytest.mark.parametrize("more", [(), TRAINING])
+def test_official_lists_train_and_test_apart(run, tree, tmp_path, more):
+    protocol = tmp_path / "lists.toml"
+    protocol.write_text(
+        PROTOCOL.format(train_path='train_path = "nowhere-train.safetensors"')
+    )
+    code, _, complaint = reproduce(run, protocol, tree, tmp_path / "none", *more)
+    assert code == 1
+    assert "has no DOMAIN_train.txt and DOMAIN_test.txt" in complaint
+    root = tmp_path / "lists"
+    root.mkdir()
+    for domain in DOMAINS:
+        (root / domain).symlink_to(tree / domain)
+        for role, numbers in (("train", range(4)), ("test", range(4, N_PER_CLASS))):
+            lines = [
+                f"{domain}/{name}/{i}.png {label}"
+                for label, name in enumerate(("dark", "light å"))
+                for i in numbers
+            ]
+            text = "\n".join(lines) + "\n"
+            (root / f"{domain}_{role}.txt").write_text(text, encoding="utf-8")
+    code, said, complaint = reproduce(run, protocol, root, tmp_path / "runs", *more)
+    assert code == 0, complaint
+    assert "cannot be checked" not in said
+    kept = tmp_path / "runs" / "small"
+    if more:
+        path = Path(f"{kept}-finetuned") / "trained" / "photo-0.safetensors"
+        assert len(load_archive(path)) == 8 * 2 * len(DOMAINS)
+        return
+    assert len(load_archive(kept / "features.safetensors")) == 8 * 2 * len(DOMAINS)
+    assert len(load_archive(kept / "train-features.safetensors")) == 4 * 2 * 4
+
+
+def test_other_settings_are_not_mixed_in(run, protocol, tree, tmp_path):
+    runs = tmp_path / "runs"
+    assert reproduce(run, protocol, tree, runs)[0] == 0
+    code, _, complaint = reproduce(run, protocol, tree, runs, "--size", 16)
+    assert code == 1
+    assert "was not made from these images with these settings" in complaint
+
+
+@pytest.mark.parametrize(
+    ("more", "complaint"),
+    [
+        (("--epochs", 3), "--epochs is of training the network: add --finetune"),
+        (("--set", "roles.domains=['a','b','c','d']"), "wants a, b, c, d too"),
+        (("--images", "/dev/null"), "wanted a folder"),
+        (("--seeds", "one"), "--seeds is 'one'"),
+    ],
+)
+def test_mistakes_are_found_before_the_work(
+    run, protocol, tree, tmp_path, more, complaint
+):
+    code, _, said = reproduce(run, protocol, tree, tmp_path / "runs", *more)
+    assert code == 1
+    assert complaint in said
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_damaged_ledger_is_named(tmp_path):
+    path = tmp_path / "steps.json"
+    path.write_text("{")
+    with pytest.raises(ValueError, match=r"steps\.json is damaged: delete it"):
+        Ledger(path)
+
+
+def test_time_counts_on_over_interruptions(tmp_path):
+    path = tmp_path / "steps.json"
+    with pytest.raises(RuntimeError), Ledger(path).timed("a", "x"):
+        raise RuntimeError
+    first = json.loads(path.read_text())["a"]
+    assert not first["finished"]
+    with Ledger(path).timed("a", "x"):
+        pass
+    second = json.loads(path.read_text())["a"]
+    assert second["finished"]
+    assert second["seconds"] >= first["seconds"]
