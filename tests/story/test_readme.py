@@ -28,7 +28,7 @@ def test_python_blocks_run(capsys):
 def test_commands_exist():
     from coolhead.cli import COMMANDS
 
-    shown = re.findall(r"^coolhead (\w+)", README.read_text(), re.MULTILINE)
+    shown = re.findall(r"^coolhead ([\w-]+)", README.read_text(), re.MULTILINE)
     assert len(shown) > 5
     assert set(shown) <= set(COMMANDS)
 

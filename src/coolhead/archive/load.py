@@ -31,7 +31,8 @@ def load_archive(
         files with the arrays `logits`, `features`, `labels`, `domains` (names, or
         codes into `domain_names`), `groups`, `ids`, `class_names`; a Parquet, Arrow or
         CSV table with the columns `logit_*`, `feature_*`, `label`, `domain`, `group`,
-        `id`. Pickled objects are refused.
+        `id`; JSON lines of multiple choice, as lm-evaluation-harness logs them, whose
+        rows have their own number of options. Pickled objects are refused.
     input : "logits", or "probabilities" where there are no logits; then one of them
         must be there. By default a file may hold features alone.
     labelled : leave out the rows without a label (-1, or an empty cell) and refuse a

@@ -8,7 +8,7 @@ from coolhead.archive.named_labels import with_numbered_labels
 from coolhead.archive.prediction_file import PredictionFile, check_class_names, naming
 from coolhead.files import check_input
 
-KINDS = ".npz, .npy, a folder of .npy, .safetensors, .parquet, .arrow or .csv"
+KINDS = ".npz, .npy, a folder of .npy, .safetensors, .parquet, .arrow, .csv or .jsonl"
 
 
 def open_predictions(
@@ -22,7 +22,7 @@ def open_predictions(
     Parameters
     ----------
     path : .npz, .npy, a folder of .npy files, an archive of `DomainArchive.save`,
-        Parquet, Arrow or CSV.
+        Parquet, Arrow or CSV; .jsonl, or a folder of them, of multiple choice.
     class_names : of the scores' columns, for labels that are names in a file which does
         not say it itself.
     keep : further columns of a table that its blocks shall hold as they are.
@@ -51,8 +51,10 @@ def _open(path: Path, keep: Sequence[str]) -> PredictionFile:
 
 def _open_arrays(path: Path) -> PredictionFile | None:
     """A file of arrays; None for what may be a table."""
-    from coolhead.archive.formats import npy, npz, safetensors
+    from coolhead.archive.formats import npy, npz, options, safetensors
 
+    if path.suffix == ".jsonl" or (path.is_dir() and any(path.glob("*.jsonl"))):
+        return options.open_options(path)
     if path.is_dir():
         return npy.open_folder(path)
     with open(path, "rb") as stream:

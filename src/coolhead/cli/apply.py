@@ -39,7 +39,8 @@ def apply(
 
     check_output(out, endings=ENDINGS)
     kept = () if keep is None else [name.strip() for name in keep.split(",")]
-    fitted, metadata, opened, kind = open_both(calibrator, predictions, scores, kept)
+    opening = open_both(calibrator, predictions, scores, keep=kept)
+    fitted, metadata, opened, kind = opening
     monitor = build_monitor(metadata)
     with (
         plain_warnings(),

@@ -44,27 +44,17 @@ def evaluate(
     if junit is not None and not conditions:
         raise typer.BadParameter("--junit has nothing to tell without --fail-if")
     from coolhead.apply import check_columns
-    from coolhead.archive import load_archive, open_predictions
-    from coolhead.cli.apply import (
-        check_class_names,
-        known_classes,
-        load_fitted,
-        wanted_input,
-    )
+    from coolhead.archive import load_archive
+    from coolhead.cli.apply import known_classes, open_both
     from coolhead.cli.fit import split_names
     from coolhead.cli.terminal import plain_warnings, print_json
     from coolhead.evaluate import evaluate_domains
-    from coolhead.persist import read_header
 
-    fitted = load_fitted(calibrator)
-    metadata = read_header(calibrator)["metadata"]
+    fitted, metadata, opened, kind = open_both(calibrator, predictions, scores)
     metadata["domains"] = known_domains(metadata)
     names = known_classes(metadata)
-    opened = open_predictions(predictions, names)
-    check_class_names(metadata, opened)
     check_columns(fitted, opened)
     with plain_warnings():
-        kind = wanted_input(scores, metadata, opened)
         rows = load_archive(predictions, input=kind, labelled=True, class_names=names)
         lines = evaluate_domains(
             fitted,

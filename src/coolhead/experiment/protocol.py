@@ -106,7 +106,8 @@ class Methods(Section):
     discriminator_rows: Positive = 20_000
     """Rows at most that density ratios are learned from."""
     label_draws: Positive = 3
-    """Draws of target labels that a method which sees some is averaged over."""
+    """How often target labels are drawn for a method that sees some; its scores are
+    averages over them."""
 
     @field_validator("names")
     @classmethod

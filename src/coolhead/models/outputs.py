@@ -55,7 +55,9 @@ def read_output(output: Any, gives: str | None, classes: Any, name: str) -> Read
     """What a model or function returned, or what somebody kept of it."""
     if gives not in (None, "logits", "probabilities"):
         raise ValueError(f"gives is {gives!r}; wanted 'logits' or 'probabilities'")
-    if _is_scores_by_class(output):
+    if _is_ragged(output):
+        array, gives = _padded(output), gives or "logits"
+    elif _is_scores_by_class(output):
         array = _by_class(output, classes)
         gives = gives or ("probabilities" if _is_labelled(output[0]) else "logits")
     else:
@@ -97,6 +99,23 @@ def _is_scores_by_class(output: Any) -> bool:
         return False
     first = output[0]
     return isinstance(first, Mapping) or _is_labelled(first)
+
+
+def _is_ragged(output: Any) -> bool:
+    """Rows with their own number of options, as in multiple choice."""
+    if not isinstance(output, list) or not output:
+        return False
+    numbers = all(isinstance(row, list | tuple | np.ndarray) for row in output)
+    if not numbers or any(isinstance(row[0], Mapping) for row in output if len(row)):
+        return False
+    return len({len(row) for row in output}) > 1
+
+
+def _padded(rows: Sequence[Any]) -> np.ndarray:
+    padded = np.full((len(rows), max(map(len, rows))), -np.inf)
+    for place, row in zip(padded, rows, strict=True):
+        place[: len(row)] = row
+    return padded
 
 
 def _is_labelled(row: Any) -> bool:

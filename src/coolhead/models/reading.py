@@ -62,7 +62,9 @@ def logits_from(
         pipeline or `Trainer` of transformers, or any function of X.
         Without X: what a model returned, as an array or tensor, an object or
         dictionary with `logits`, the result of `Trainer.predict`, or a list with the
-        scores of every class, ``{class: score}`` or ``[{"label": ..., "score": ...}]``.
+        scores of every class, ``{class: score}`` or ``[{"label": ..., "score": ...}]``,
+        or of the options of every row, be they as many as they like: what a row does
+        not have is masked, -inf.
     X : what the model takes; for torch also a `DataLoader`, whose batches may hold
         labels behind the inputs. Networks are run in evaluation mode.
     gives : what a function, or a list of scores, gives. By default logits, but
