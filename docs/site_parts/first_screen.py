@@ -9,8 +9,7 @@ from coolhead.figures.svg import draw_svg
 
 WORDS = (
     f"Reliability of a sentiment classifier trained on {SOURCE} reviews, on {TARGET} it "
-    "has never seen: before calibration far more sure than right, after close to the "
-    "diagonal"
+    "has never seen, before and after calibration"
 )
 
 
@@ -30,20 +29,20 @@ def _picture() -> str:
     data = ch.load_dataset("sentiment")
     scored = ch.train_head(data, SOURCE).apply(data)
     seen, unseen = scored.select("movies", "nyt"), scored.select(TARGET)
-    calibrator = ch.AutoCalibrator().fit(
-        seen.logits, seen.labels, features=seen.features, sample_domain=seen.domains
-    )
-    curves = {
-        "before": ch.calibrators.Identity().fit(seen.logits, seen.labels),
-        "after": calibrator,
+    methods = {
+        "before": ch.calibrators.Identity(),
+        "after": ch.AutoCalibrator(),
     }
+    for method in methods.values():
+        method.fit(
+            seen.logits, seen.labels, features=seen.features, sample_domain=seen.domains
+        )
 
     def draw(figure) -> None:
         axes = figure.subplots(1, 2, sharey=True)
-        for ax, (name, method) in zip(axes, curves.items(), strict=True):
+        for ax, (name, method) in zip(axes, methods.items(), strict=True):
             probabilities = method.predict_proba(unseen.logits, unseen.features)
-            curve = ch.reliability_curve(unseen.labels, probabilities)
-            reliability(curve, ax)
+            reliability(ch.reliability_curve(unseen.labels, probabilities), ax)
             ax.set_title(f"{name}: {ax.get_title()}")
 
     return draw_svg((7.6, 4.2), draw, WORDS)
