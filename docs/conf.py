@@ -22,7 +22,7 @@ extensions = [
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
-    "site_parts",
+    "site_parts.extension",
 ]
 exclude_patterns = ["site_parts", "_examples"]
 templates_path: list[str] = []

@@ -41,7 +41,8 @@ for draw in range(8):
     generator = np.random.default_rng(draw)
     for place, count in enumerate(counts):
         rows = there.rows_to_label(count)
-        moved[draw, place] = error(there.with_labels(rows, batch.labels[rows]).calibrator)
+        helped = there.with_labels(rows, batch.labels[rows])
+        moved[draw, place] = error(helped.calibrator)
         rows = generator.choice(half, count, replace=False)
         plain = ch.TemperatureScaling().fit(batch.logits[rows], batch.labels[rows])
         alone[draw, place] = error(plain)

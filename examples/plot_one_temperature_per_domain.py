@@ -18,8 +18,9 @@ fits = {}
 for source in ("mnist", "serif"):
     scored = ch.train_head(data, source).apply(data)
     away = scored.select(*(name for name in data.domain_names if name != source))
-    fits[source] = ch.fit_temperature(away.logits, away.labels, groups=away.domains)
-    print(source, dict(zip(fits[source].groups, fits[source].temperature.round(2))))
+    fit = ch.fit_temperature(away.logits, away.labels, groups=away.domains)
+    fits[source] = fit
+    print(source, dict(zip(fit.groups, fit.temperature.round(2), strict=True)))
 
 # %%
 # The lines are 95 % intervals over rows. That they are far from each other is the

@@ -2,9 +2,9 @@
 Sets of classes, and what they promise
 ======================================
 
-Where one class cannot be told, a set of classes can. With three left-out domains one can
-promise three quarters for a fourth; the usual way, all rows in one pot, promises nothing
-about a new place.
+Where one class cannot be told, a set of classes can. With three left-out domains one
+can promise three quarters for a fourth; the usual way, all rows in one pot, promises
+nothing about a new place.
 """
 
 # %%

@@ -20,8 +20,7 @@ for name in ("amazon", "tweets"):
     print(ch.shift.shift_report(calibration, batch))
 
 # %%
-# Distance of every row to the centre of the nearest calibration cluster, relative to
-# the radius of that cluster: beyond 1 it lies outside.
+# Distance to the centre of the nearest calibration cluster, relative to its radius.
 figure, axis = plt.subplots(figsize=(6, 3.4))
 edges = np.linspace(0, 2, 41)
 for name in ("movies", "nyt", "amazon", "tweets"):
@@ -29,7 +28,9 @@ for name in ("movies", "nyt", "amazon", "tweets"):
     ratio = ch.shift.coverage(batch, calibration).relative_distance
     axis.hist(np.clip(ratio, 0, 2), edges, density=True, histtype="step", label=name)
 axis.axvline(1, color="grey", linestyle=":")
-axis.set(xlabel="distance to the nearest centre / radius of its cluster", ylabel="density")
+axis.set(
+    xlabel="distance to the nearest centre / radius of its cluster", ylabel="density"
+)
 axis.set_title("rows beyond 1 lie outside the calibration data")
 axis.legend()
 figure.tight_layout()

@@ -1,6 +1,6 @@
 """Print the lowest version that pyproject.toml allows of every run-time dependency.
 
-    python scripts/oldest_versions.py > constraints-oldest.txt
+python scripts/oldest_versions.py > constraints-oldest.txt
 """
 
 import re
@@ -16,7 +16,7 @@ def oldest_versions(requirements: list[str]) -> list[str]:
     for requirement in requirements:
         match = re.fullmatch(r"([\w-]+)>=([\w.]+)", requirement)
         if match is None:
-            raise ValueError(f"{requirement!r} has no lower bound; wanted NAME>=VERSION")
+            raise ValueError(f"{requirement!r} has no bound; wanted NAME>=VERSION")
         found.append(f"{match[1]}=={match[2]}")
     return found
 

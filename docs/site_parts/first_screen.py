@@ -8,8 +8,8 @@ from coolhead.figures import reliability
 from coolhead.figures.svg import draw_svg
 
 WORDS = (
-    f"Reliability of a sentiment classifier trained on {SOURCE} reviews, on {TARGET} it "
-    "has never seen, before and after calibration"
+    f"Reliability of a sentiment classifier trained on {SOURCE} reviews, on {TARGET} "
+    "it has never seen, before and after calibration"
 )
 
 

@@ -35,7 +35,7 @@ def write(app: Any, error: Exception | None) -> None:
 
 
 def _text(env: Any, page: str) -> str:
-    """The Markdown of a page, or what Sphinx has made of directives that stand for it."""
+    """The Markdown of a page, or what Sphinx made of directives that stand for it."""
     path = Path(env.doc2path(page))
     source = path.read_text(encoding="utf-8").strip()
     stands_for_more = path.suffix == ".rst" or "{include}" in source

@@ -3,6 +3,7 @@
 import ast
 import inspect
 from collections.abc import Iterator
+from importlib import import_module
 from inspect import getdoc
 from pathlib import Path
 from types import ModuleType
@@ -26,7 +27,7 @@ def write(folder: Path) -> None:
     folder.mkdir(exist_ok=True)
     pages = {"api-coolhead.rst": api_page(coolhead, top_names())}
     for room in ROOMS:
-        module = getattr(coolhead, room, None) or _import(room)
+        module = room_module(room)
         names = [n for n in module.__all__ if n not in top_names()]
         pages[f"api-{room}.rst"] = api_page(module, names)
     pages["run-files.rst"] = f"Files of a run\n==============\n\n{getdoc(results)}\n"
@@ -43,9 +44,8 @@ def top_names() -> list[str]:
     return [n for n in coolhead.__all__ if not inspect.ismodule(getattr(coolhead, n))]
 
 
-def _import(room: str) -> ModuleType:
-    from importlib import import_module
-
+def room_module(room: str) -> ModuleType:
+    """A namespace of the package."""
     return import_module(f"coolhead.{room}")
 
 
@@ -87,7 +87,9 @@ def messages_page(package: Path) -> str:
         "Every refusal and warning of the package, room by room, with the names of "
         "what is filled in in braces. Search this page for the words you saw.",
     ]
-    for room in sorted({path.relative_to(package).parts[0] for path in _files(package)}):
+    for room in sorted(
+        {path.relative_to(package).parts[0] for path in _files(package)}
+    ):
         place = package / room
         files = [place] if place.is_file() else _files(place)
         found = sorted({text for path in files for text in messages(path)})
