@@ -18,27 +18,22 @@ version = release = coolhead.__version__
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
-    "sphinx.ext.mathjax",
     "numpydoc",
     "myst_parser",
     "sphinx_gallery.gen_gallery",
     "site_parts.extension",
 ]
 exclude_patterns = ["site_parts", "_examples"]
-templates_path: list[str] = []
 default_role = "py:obj"
 # A page of the paper, or of the protocol's keys, is taken where it is there.
 suppress_warnings = ["toc.empty_glob", "config.cache"]
 
-myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 3
 
 autosummary_generate = False
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False
-# Mathematics is written in words and letters; no script is fetched from a network.
-mathjax_path = ""
 
 sphinx_gallery_conf = {
     "examples_dirs": str(stage_examples(HERE.parent / "examples", HERE / "_examples")),
