@@ -3,7 +3,7 @@
 import shlex
 import sys
 
-import matplotlib
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from pages import PAGES, blocks, name_of
@@ -41,7 +41,7 @@ def given():
 @pytest.mark.parametrize("path", WITH_CODE, ids=name_of)
 def test_page_runs(path, given, tmp_path, monkeypatch, run):  # noqa: F811
     monkeypatch.chdir(tmp_path)
-    matplotlib.use("Agg")
+    plt.switch_backend("Agg")
     scope = {"__name__": "page", **given}
     # Classes of a page are found again by their module.
     monkeypatch.setitem(sys.modules, "page", type(sys)("page"))
@@ -53,4 +53,4 @@ def test_page_runs(path, given, tmp_path, monkeypatch, run):  # noqa: F811
             assert program == "coolhead"
             code, _, complaint = run(*words)
             assert code == 0, (line, complaint)
-    matplotlib.pyplot.close("all")
+    plt.close("all")
