@@ -2,9 +2,14 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PYTHONS ?= 3.11 3.12 3.13
+# What needs neither torch, nor Dask, nor a peer library.
+OLDEST ?= tests/numerics tests/calibrators tests/archive tests/persist tests/shift \
+  tests/monitor tests/figures --ignore tests/calibrators/test_tables.py \
+  --ignore tests/persist/test_forged_calibrators.py
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint types tests wheel bench clean
+.PHONY: demo test lint types tests wheel docs look test-pythons test-oldest bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/coolhead demo
@@ -27,6 +32,29 @@ wheel: $(VENV)/.test
 	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps -w build/wheel .
 	$(BIN)/python tests/check_wheel.py build/wheel/*.whl
 
+# The site, into build/docs. The first time the gallery runs, later only what changed.
+docs: $(VENV)/.docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html -d build/doctrees docs build/docs
+	@echo build/docs/index.html
+
+# The built site in a real browser; pictures of its pages in build/screenshots.
+look: docs $(VENV)/.test
+	$(BIN)/python scripts/look_at_site.py build/docs build/screenshots
+
+# Every Python that is promised, each in a virtual environment of its own.
+test-pythons:
+	for version in $(PYTHONS); do \
+	  $(MAKE) tests PYTHON=python$$version VENV=.venv-$$version || exit 1; \
+	done
+
+# The lowest version of every dependency that pyproject.toml allows, newest of the rest.
+test-oldest:
+	$(PYTHON) -m venv .venv-oldest
+	$(PYTHON) scripts/oldest_versions.py > .venv-oldest/constraints.txt
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check \
+	  -c .venv-oldest/constraints.txt -e . pytest hypothesis pandas
+	.venv-oldest/bin/python -m pytest $(OLDEST)
+
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/against_peers.py
 
@@ -40,5 +68,10 @@ $(VENV)/.test: pyproject.toml constraints.txt
 	$(INSTALL) -e '.[test]'
 	touch $@
 
+$(VENV)/.docs: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(INSTALL) -e '.[docs]'
+	touch $@
+
 clean:
-	rm -rf $(VENV) build dist
+	rm -rf $(VENV) .venv-* build dist docs/_examples docs/_static/made docs/gallery docs/reference

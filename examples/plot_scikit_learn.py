@@ -7,6 +7,7 @@ pipeline is calibrated on predictions for clinics it was not fitted on.
 """
 
 # %%
+import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_classification
 from sklearn.decomposition import PCA
@@ -35,3 +36,12 @@ print(model.calibrator_.cluster_temperatures_, model.calibrator_.status_)
 model = ch.CalibratedClassifier(pipeline, source=["rome"]).fit(X, y, sample_domain=site)
 print(f"T = {model.calibrator_.temperature_:.2f}, {model.calibrator_.status_}")
 print(f"ECE {ch.expected_calibration_error(y, model.predict_proba(X)):.3f}")
+
+# %%
+# What it says, against how often that is so, at each clinic.
+figure, axes = plt.subplots(1, 3, figsize=(10, 3.6), sharey=True)
+for axis, name in zip(axes, ("rome", "oslo", "kyiv"), strict=True):
+    there = site == name
+    ch.reliability_curve(y[there], model.predict_proba(X[there])).plot(axis)
+    axis.set_title(name)
+figure.tight_layout()

@@ -7,6 +7,9 @@ strongly one would have to reweigh to get from one to the other.
 """
 
 # %%
+import matplotlib.pyplot as plt
+import numpy as np
+
 import coolhead as ch
 
 data = ch.load_dataset("sentiment")
@@ -15,3 +18,19 @@ for name in ("amazon", "tweets"):
     batch = data.select(name).rows(range(0, 3_000, 3)).features
     print(f"--- {name}")
     print(ch.shift.shift_report(calibration, batch))
+
+# %%
+# Distance to the centre of the nearest calibration cluster, relative to its radius.
+figure, axis = plt.subplots(figsize=(6, 3.4))
+edges = np.linspace(0, 2, 41)
+for name in ("movies", "nyt", "amazon", "tweets"):
+    batch = data.select(name).rows(range(0, 3_000, 3)).features
+    ratio = ch.shift.coverage(batch, calibration).relative_distance
+    axis.hist(np.clip(ratio, 0, 2), edges, density=True, histtype="step", label=name)
+axis.axvline(1, color="grey", linestyle=":")
+axis.set(
+    xlabel="distance to the nearest centre / radius of its cluster", ylabel="density"
+)
+axis.set_title("rows beyond 1 lie outside the calibration data")
+axis.legend()
+figure.tight_layout()

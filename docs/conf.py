@@ -1,0 +1,70 @@
+"""The site: `make docs` builds it into build/docs, offline, and warnings are errors."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+from site_parts.examples import stage_examples  # noqa: E402
+
+import coolhead  # noqa: E402
+
+project = "coolhead"
+author = "the authors of coolhead"
+copyright = "the authors of coolhead, BSD-3-Clause"
+version = release = coolhead.__version__
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "numpydoc",
+    "myst_parser",
+    "sphinx_gallery.gen_gallery",
+    "site_parts.extension",
+]
+exclude_patterns = ["site_parts", "_examples"]
+default_role = "py:obj"
+# A page of the paper, or of the protocol's keys, is taken where it is there.
+suppress_warnings = ["toc.empty_glob", "config.cache"]
+
+myst_heading_anchors = 3
+
+autosummary_generate = False
+autodoc_typehints = "none"
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+
+sphinx_gallery_conf = {
+    "examples_dirs": str(stage_examples(HERE.parent / "examples", HERE / "_examples")),
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"/plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 10_000,
+    "plot_gallery": True,
+    "parallel": 2,
+    "reset_modules": ("matplotlib", "site_parts.examples.settle"),
+    "image_srcset": ["2x"],
+    "download_all_examples": True,
+}
+
+html_theme = "pydata_sphinx_theme"
+html_title = f"coolhead {version}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_last_updated_fmt = None
+html_theme_options = {
+    "navbar_align": "left",
+    "navigation_with_keys": False,
+    "show_toc_level": 2,
+    "header_links_before_dropdown": 7,
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "show_prev_next": True,
+}
+html_sidebars = {"changelog": [], "cite": [], "index": []}

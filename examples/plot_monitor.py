@@ -1,0 +1,44 @@
+"""
+A drift monitor, batch by batch
+===============================
+
+Newspaper comments come in, as expected; then tweets. When does the monitor notice, and
+does it stay quiet before?
+"""
+
+# %%
+import matplotlib.pyplot as plt
+
+import coolhead as ch
+
+data = ch.load_dataset("sentiment")
+data = data.rows(range(0, len(data), 4))  # a quarter of the rows: quick to run
+scored = ch.train_head(data, "amazon").apply(data)
+seen, tweets = scored.select("movies", "nyt"), scored.select("tweets")
+known = {"features": seen.features, "sample_domain": seen.domains}
+
+cal = ch.TemperatureEnsemble(n_clusters=8).fit(seen.logits, seen.labels, **known)
+
+# %%
+# A monitor counts; a fresh one for every batch tells which batch was odd.
+usual = scored.select("nyt")
+stream = [*usual.blocks(150)][:6] + [*tweets.blocks(150)][:6]
+outside, alarms = [], []
+for number, batch in enumerate(stream):
+    monitor = ch.DriftMonitor.for_calibrator(cal, seen.features, seen.domains)
+    monitor.update(cal.details(batch.logits, batch.features))
+    signal = monitor.check()
+    outside.append(100 * signal.of("features").found)
+    alarms.append(bool(signal.alarm))
+    print(f"{number:2} {batch.domain_names[batch.domain_codes[0]]:7} {signal}")
+
+# %%
+figure, axis = plt.subplots(figsize=(6.6, 3.2))
+colours = ["C1" if alarm else "C0" for alarm in alarms]
+axis.bar(range(len(stream)), outside, color=colours)
+axis.axvline(5.5, color="grey", linestyle=":")
+axis.text(5.4, max(outside) * 0.95, "comments", ha="right")
+axis.text(5.6, max(outside) * 0.95, "tweets")
+axis.set(xlabel="batch", ylabel="rows outside (%)")
+axis.set_title("orange: this is not the data you calibrated for")
+figure.tight_layout()

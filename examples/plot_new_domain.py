@@ -1,0 +1,46 @@
+"""
+What to expect in a new domain, and what labels add
+===================================================
+
+Tweets arrive, and nobody has labels of them. What can be said of the accuracy there,
+and how much better is it known after ten, twenty, fifty labels?
+"""
+
+# %%
+import matplotlib.pyplot as plt
+
+import coolhead as ch
+
+data = ch.load_dataset("sentiment")
+data = data.rows(range(0, len(data), 4))  # a quarter of the rows: quick to run
+scored = ch.train_head(data, "amazon").apply(data)
+seen, tweets = scored.select("movies", "nyt"), scored.select("tweets")
+known = {"features": seen.features, "sample_domain": seen.domains}
+
+cal = ch.AutoCalibrator().fit(seen.logits, seen.labels, **known)
+told = ch.new_domain.learn_evidence(cal, seen.logits, seen.labels, **known)
+there = ch.NewDomain(cal, tweets.logits, tweets.features, evidence=told)
+print(there)
+
+# %%
+# The interval without labels comes from how wrong the answer was on left-out domains.
+counts = [0, 10, 20, 50, 100]
+intervals = [there.accuracy]
+for count in counts[1:]:
+    rows = there.rows_to_label(count)
+    with_labels = there.with_labels(rows, tweets.labels[rows])
+    intervals.append(with_labels.accuracy)
+    print(with_labels)
+
+# %%
+truth = (tweets.logits.argmax(axis=1) == tweets.labels).mean()
+figure, axis = plt.subplots(figsize=(6.2, 3.4))
+for place, found in enumerate(intervals):
+    axis.vlines(place, 100 * found.low, 100 * found.high, lw=6, alpha=0.4)
+    axis.plot(place, 100 * found.estimate, "o", color="C0")
+axis.axhline(100 * truth, color="grey", linestyle=":")
+axis.text(4.4, 100 * truth + 1, "the truth", ha="right", color="grey")
+axis.set_xticks(range(len(counts)), map(str, counts))
+axis.set(xlabel="labels of the new domain", ylabel="accuracy (%)", ylim=(0, 100))
+axis.set_title("expected accuracy with its 90 % interval")
+figure.tight_layout()

@@ -1,0 +1,52 @@
+"""
+The noise of the calibration error
+==================================
+
+A perfectly calibrated classifier has an ECE, too: accuracies of bins are noisy. How
+large is that floor, and what is left when it is taken off?
+"""
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+
+import coolhead as ch
+
+data = ch.load_dataset("sentiment")
+data = data.rows(range(0, len(data), 4))  # a quarter of the rows: quick to run
+scored = ch.train_head(data, "amazon").apply(data)
+seen, tweets = scored.select("movies", "nyt"), scored.select("tweets")
+known = {"features": seen.features, "sample_domain": seen.domains}
+
+method = ch.TemperatureScaling().fit(seen.logits, seen.labels)
+confidence, predicted = method.confidence(tweets.logits)
+correct = predicted == tweets.labels
+
+# %%
+# Subsamples of growing size, forty of each: what the ECE says, what it says with its
+# noise taken off, and what chance alone would show.
+sizes = [50, 100, 200, 400, 800]
+generator = np.random.default_rng(0)
+plain, debiased, chance = [], [], []
+for size in sizes:
+    draws = [generator.choice(len(correct), size, replace=False) for _ in range(40)]
+    samples = [(correct[rows], confidence[rows]) for rows in draws]
+    plain.append([ch.expected_calibration_error(*sample) for sample in samples])
+    debiased.append([ch.metrics.debiased_calibration_error(*s) for s in samples])
+    chance.append(
+        np.mean([ch.metrics.expected_calibration_error_null(s[1]) for s in samples])
+    )
+    print(f"{size:4} rows: ECE {np.mean(plain[-1]):.3f}, chance {chance[-1]:.3f}")
+
+# %%
+figure, axis = plt.subplots(figsize=(6.2, 3.6))
+for name, values in {"ECE": plain, "debiased": debiased}.items():
+    low, middle, high = 100 * np.quantile(values, [0.1, 0.5, 0.9], axis=1)
+    (line,) = axis.plot(sizes, middle, "o-", label=name)
+    axis.fill_between(sizes, low, high, alpha=0.15, color=line.get_color())
+axis.plot(sizes, 100 * np.array(chance), "k:", label="chance alone")
+axis.set(xscale="log", xlabel="rows", ylabel="calibration error (%)", ylim=(0, None))
+axis.set_xticks(sizes, map(str, sizes))
+axis.set_title("few rows make every classifier look badly calibrated")
+axis.legend()
+figure.tight_layout()

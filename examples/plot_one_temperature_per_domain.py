@@ -1,0 +1,38 @@
+"""
+One temperature per domain
+==========================
+
+How far apart are the best temperatures of different places, and how surely? Two
+classifiers of digits, one of handwriting and one of print, asked everywhere.
+"""
+
+# %%
+import matplotlib.pyplot as plt
+import numpy as np
+
+import coolhead as ch
+
+data = ch.load_dataset("digits")
+data = data.rows(range(0, len(data), 4))
+fits = {}
+for source in ("mnist", "serif"):
+    scored = ch.train_head(data, source).apply(data)
+    away = scored.select(*(name for name in data.domain_names if name != source))
+    fit = ch.fit_temperature(away.logits, away.labels, groups=away.domains)
+    fits[source] = fit
+    print(source, dict(zip(fit.groups, fit.temperature.round(2), strict=True)))
+
+# %%
+# The lines are 95 % intervals over rows. That they are far from each other is the
+# reason why a temperature must come from several other places, and be held with care.
+figure, axes = plt.subplots(1, 2, figsize=(8, 2.8), sharex=True)
+for axis, (source, fit) in zip(axes, fits.items(), strict=True):
+    reach = np.exp(1.96 * fit.log_temperature_se)
+    left, right = fit.temperature / reach, fit.temperature * reach
+    axis.hlines(fit.groups, left, right, lw=3, alpha=0.5)
+    axis.plot(fit.temperature, fit.groups, "o")
+    axis.axvline(1, color="grey", linestyle=":")
+    axis.set(xscale="log", xlabel="best temperature", ylim=(-0.5, 2.5))
+    axis.set_xticks([1, 2, 4, 8], ["1", "2", "4", "8"])
+    axis.set_title(f"trained on {source}")
+figure.tight_layout()

@@ -1,0 +1,95 @@
+"""Pages, tables of contents, links and measured tables fit together, without Sphinx."""
+
+import re
+import sys
+import tomllib
+from fnmatch import fnmatch
+
+import pytest
+from pages import BUILT, DOCS, PAGES, ROOT, listed, name_of, without_code
+
+import coolhead as ch
+
+sys.path.insert(0, str(DOCS))
+from site_parts import reference
+from site_parts.tables import cut, find_table, names
+
+
+def test_every_page_is_listed_once():
+    entries = [entry for page in PAGES for entry in listed(page)]
+    for page in map(name_of, PAGES):
+        found = [entry for entry in entries if fnmatch(page, entry)]
+        assert len(found) == (page != "index"), (page, found)
+
+
+def test_every_entry_is_a_page():
+    for page in PAGES:
+        for entry in listed(page):
+            built = entry.startswith(BUILT) or "*" in entry
+            assert built or (DOCS / f"{entry}.md").exists(), (page, entry)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_links_lead_somewhere(page):
+    for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", without_code(page)):
+        if "://" in target:
+            continue
+        place = (page.parent / target).resolve()
+        inside = place.is_relative_to(DOCS)
+        built = inside and str(place.relative_to(DOCS)).startswith(BUILT)
+        assert built or place.exists(), (page.name, target)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_measured_tables_are_there(page):
+    for file, options in re.findall(
+        r"^```{measured} (\S+)\n(.*?)^```", page.read_text(), re.DOTALL | re.M
+    ):
+        said = dict(re.findall(r"^:(\w+): (.*)$", options, re.M))
+        text = (page.parent / file).read_text()
+        table = find_table(text, names(said["under"], "/"))
+        rows = names(said.get("rows", ""))
+        found = cut(table, rows, names(said.get("columns", "")))
+        assert len(found) == 1 + len(rows) if rows else len(found) > 3
+
+
+def test_a_table_that_is_gone_is_named():
+    with pytest.raises(ValueError, match="no heading 'Gone'"):
+        find_table("# Here\n\n| a |\n|---|\n| 1 |\n", ["Here", "Gone"])
+
+
+def test_every_public_name_is_on_a_page_of_the_reference(tmp_path):
+    reference.write(tmp_path)
+    for room in ("coolhead", *reference.ROOMS):
+        page = (tmp_path / f"api-{room}.rst").read_text()
+        if room == "coolhead":
+            expected = reference.top_names()
+        else:
+            module = reference.room_module(room)
+            expected = set(module.__all__) - set(reference.top_names())
+        for name in expected:
+            assert re.search(rf":: {name}$", page, re.M), (room, name)
+    commands = (tmp_path / "commands.md").read_text()
+    assert all(f"## coolhead {name}\n" in commands for name in reference.COMMANDS)
+    messages = (tmp_path / "messages.md").read_text()
+    assert "wanted a share between 0 and 1`" in messages
+    assert messages.count("\n- ") > 300
+
+
+def test_every_status_has_a_meaning():
+    text = (DOCS / "statuses.md").read_text()
+    assert set(re.findall(r"^\| `(\w+)` \|", text, re.M)) == set(ch.Status)
+
+
+def test_one_version_everywhere():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (cited,) = re.findall(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.M)
+    latest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M)[1]
+    assert {project["version"], cited, latest} == {ch.__version__}
+
+
+def test_actions_are_pinned_by_commit():
+    for workflow in (ROOT / ".github" / "workflows").glob("*.yml"):
+        used = re.findall(r"uses: (\S+)", workflow.read_text())
+        assert used
+        assert all(re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", one) for one in used)
