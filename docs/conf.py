@@ -25,8 +25,7 @@ extensions = [
 ]
 exclude_patterns = ["site_parts", "_examples"]
 default_role = "py:obj"
-# A page of the paper, or of the protocol's keys, is taken where it is there.
-suppress_warnings = ["toc.empty_glob", "config.cache"]
+suppress_warnings = ["config.cache"]
 
 myst_heading_anchors = 3
 

@@ -57,6 +57,7 @@ for name, errors in {"moved by labels": moved, "labels alone": alone}.items():
 axis.axhline(error(cal), color="grey", linestyle=":", label="no labels")
 axis.set(xscale="log", xlabel="labels of the new domain", ylabel="ECE (%)")
 axis.set_xticks(counts, map(str, counts))
+axis.minorticks_off()
 axis.set(ylim=(0, None), title="median and range of eight draws")
 axis.legend()
 figure.tight_layout()

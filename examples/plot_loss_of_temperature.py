@@ -34,9 +34,9 @@ for name, best, lowest in zip(fit.groups, fit.temperature, fit.nll, strict=True)
     rows = scored.select(name)
     losses = [
         ch.metrics.negative_log_likelihood(
-            rows.labels, ch.calibrators.Identity().fit(z, rows.labels).predict_proba(z)
+            rows.labels, logits=rows.logits, temperature=temperature
         )
-        for z in (rows.logits / temperature for temperature in grid)
+        for temperature in grid
     ]
     (line,) = axis.plot(grid, losses, label=name)
     axis.plot(best, lowest, "o", color=line.get_color())
@@ -44,5 +44,6 @@ axis.axvline(1, color="grey", linestyle=":")
 axis.set(xscale="log", ylim=(0, 2), xlabel="temperature", ylabel="mean loss")
 axis.set_title("every domain has a best temperature of its own")
 axis.set_xticks([0.5, 1, 2, 4, 8], ["0.5", "1", "2", "4", "8"])
+axis.minorticks_off()
 axis.legend()
 figure.tight_layout()

@@ -21,11 +21,12 @@ cal = ch.TemperatureEnsemble(n_clusters=8).fit(seen.logits, seen.labels, **known
 
 # %%
 # A monitor counts; a fresh one for every batch tells which batch was odd.
+fresh = ch.DriftMonitor.for_calibrator(cal, seen.features, seen.domains)
 usual = scored.select("nyt")
 stream = [*usual.blocks(150)][:6] + [*tweets.blocks(150)][:6]
 outside, alarms = [], []
 for number, batch in enumerate(stream):
-    monitor = ch.DriftMonitor.for_calibrator(cal, seen.features, seen.domains)
+    monitor = ch.DriftMonitor(fresh.expected)
     monitor.update(cal.details(batch.logits, batch.features))
     signal = monitor.check()
     outside.append(100 * signal.of("features").found)

@@ -47,6 +47,7 @@ for name, values in {"ECE": plain, "debiased": debiased}.items():
 axis.plot(sizes, 100 * np.array(chance), "k:", label="chance alone")
 axis.set(xscale="log", xlabel="rows", ylabel="calibration error (%)", ylim=(0, None))
 axis.set_xticks(sizes, map(str, sizes))
+axis.minorticks_off()
 axis.set_title("few rows make every classifier look badly calibrated")
 axis.legend()
 figure.tight_layout()

@@ -34,5 +34,6 @@ for axis, (source, fit) in zip(axes, fits.items(), strict=True):
     axis.axvline(1, color="grey", linestyle=":")
     axis.set(xscale="log", xlabel="best temperature", ylim=(-0.5, 2.5))
     axis.set_xticks([1, 2, 4, 8], ["1", "2", "4", "8"])
+    axis.minorticks_off()
     axis.set_title(f"trained on {source}")
 figure.tight_layout()

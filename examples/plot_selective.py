@@ -43,10 +43,10 @@ for name, curve in curves.items():
 left.legend()
 left.set_title("accuracy of the rows answered")
 for name, sure in {"uncalibrated": before, "calibrated": after}.items():
-    limits = np.linspace(0.35, 0.9, 12)
+    limits = np.quantile(sure, np.linspace(0, 0.95, 12))
     kept = [correct[sure >= limit].mean() for limit in limits]
     right.plot(limits, kept, "o-", label=name)
-right.plot([0.35, 0.9], [0.35, 0.9], "k:", lw=1)
+right.plot([0.35, 1], [0.35, 1], "k:", lw=1)
 right.set(xlabel="answered if at least so sure", ylabel="accuracy of those")
 right.set_title("a threshold that means what it says")
 right.legend()

@@ -22,11 +22,12 @@ for name in ("amazon", "tweets"):
 # %%
 # Distance to the centre of the nearest calibration cluster, relative to its radius.
 figure, axis = plt.subplots(figsize=(6, 3.4))
-edges = np.linspace(0, 2, 41)
+edges = np.linspace(0.6, 1.4, 41)
 for name in ("movies", "nyt", "amazon", "tweets"):
     batch = data.select(name).rows(range(0, 3_000, 3)).features
     ratio = ch.shift.coverage(batch, calibration).relative_distance
-    axis.hist(np.clip(ratio, 0, 2), edges, density=True, histtype="step", label=name)
+    shown = np.clip(ratio, 0.6, 1.4)
+    axis.hist(shown, edges, density=True, histtype="step", label=name)
 axis.axvline(1, color="grey", linestyle=":")
 axis.set(
     xlabel="distance to the nearest centre / radius of its cluster", ylabel="density"

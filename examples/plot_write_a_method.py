@@ -18,6 +18,7 @@ class Rings(TemperatureCalibrator):
     """A temperature for each of five rings around the centre of the features."""
 
     takes = ("features",)
+    uses_features = True  # to predict, too, not only to learn
 
     def _learn(self, data: CalibrationData) -> None:
         self.centre_ = data.features.mean(axis=0)

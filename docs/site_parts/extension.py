@@ -7,7 +7,7 @@ results, or from a run at build time.
 from pathlib import Path
 from typing import Any
 
-from site_parts import first_screen, links, measured, plain_text, reference
+from site_parts import first_screen, measured, plain_text, reference, sources
 
 # Folder below docs/ of the pages written at build time; not under version control.
 GENERATED = "reference"
@@ -17,7 +17,9 @@ def setup(app: Any) -> dict[str, Any]:
     """Called by Sphinx."""
     app.add_directive("measured", measured.Measured)
     app.connect("config-inited", _write_pages)
-    app.connect("source-read", links.lead_inside)
+    app.connect("source-read", sources.prepare_page)
+    # After numpydoc, which makes reStructuredText of our sections.
+    app.connect("autodoc-process-docstring", sources.escape_docstring, priority=900)
     app.connect("build-finished", plain_text.write)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 

@@ -7,6 +7,8 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 # Written while the site is built.
 BUILT = ("reference/", "gallery/", "_static/made/")
+# Taken where a script has written them.
+OPTIONAL = ("paper-reproduced", "protocol")
 PAGES = sorted(
     path
     for path in DOCS.rglob("*.md")
