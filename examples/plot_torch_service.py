@@ -47,7 +47,7 @@ held_out = {
     "sans": loader("sans", 0, 8),
     "uci": loader("uci", 0, 3),
 }
-calibrated = ch.torch.calibrate(net, held_out, source="mnist")
+calibrated = ch.torch.calibrate(net, held_out, ch.TemperatureEnsemble())
 calibrator = calibrated.softmax.calibrator
 seen = ch.torch.collect_predictions(net, held_out)
 monitor = ch.DriftMonitor.for_calibrator(

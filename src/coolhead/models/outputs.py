@@ -8,6 +8,7 @@ import numpy as np
 
 from coolhead.numerics.arrays import real_array
 from coolhead.numerics.checks import as_logits
+from coolhead.numerics.masks import pad_options
 from coolhead.numerics.probabilities import check_probabilities, refuse_probabilities
 
 NUMBERED = re.compile(r"LABEL_([0-9]+)")
@@ -56,7 +57,8 @@ def read_output(output: Any, gives: str | None, classes: Any, name: str) -> Read
     if gives not in (None, "logits", "probabilities"):
         raise ValueError(f"gives is {gives!r}; wanted 'logits' or 'probabilities'")
     if _is_ragged(output):
-        array, gives = _padded(output), gives or "logits"
+        width = max(map(len, output))
+        array, gives = pad_options(output, width), gives or "logits"
     elif _is_scores_by_class(output):
         array = _by_class(output, classes)
         gives = gives or ("probabilities" if _is_labelled(output[0]) else "logits")
@@ -109,13 +111,6 @@ def _is_ragged(output: Any) -> bool:
     if not numbers or any(isinstance(row[0], Mapping) for row in output if len(row)):
         return False
     return len({len(row) for row in output}) > 1
-
-
-def _padded(rows: Sequence[Any]) -> np.ndarray:
-    padded = np.full((len(rows), max(map(len, rows))), -np.inf)
-    for place, row in zip(padded, rows, strict=True):
-        place[: len(row)] = row
-    return padded
 
 
 def _is_labelled(row: Any) -> bool:

@@ -9,6 +9,8 @@ logits scale the reach), needs one number once it is known, and at any temperatu
 that order a class beyond it has a probability below exp(-300).
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from coolhead.numerics.blocks import row_blocks
@@ -126,3 +128,11 @@ def _typical_margin(logits: np.ndarray, peak: np.ndarray) -> float:
     margins = np.where(drops > 0, drops, np.inf).min(axis=1)
     margins = margins[np.isfinite(margins)]
     return float(np.quantile(margins, 0.25)) if len(margins) else 0.0
+
+
+def pad_options(rows: Sequence[Sequence[float]], width: int) -> np.ndarray:
+    """Scores (n, width) of rows with their own number of options, -inf behind them."""
+    padded = np.full((len(rows), width), -np.inf)
+    for place, row in zip(padded, rows, strict=True):
+        place[: len(row)] = row
+    return padded

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coolhead.archive.prediction_file import Columns, PredictionFile
+from coolhead.numerics.masks import pad_options
 
 TASK = re.compile(r"samples_(.+?)_\d{4}-\d\d-\d\dT.*")
 UNLABELLED = -1
@@ -56,14 +57,6 @@ def open_options(path: Path) -> PredictionFile:
         lambda: _columns(list(_questions(files)), width),
         bytes_per_row=8 * (width + n_features + 3),
     )
-
-
-def pad_options(rows: Sequence[Sequence[float]], width: int) -> np.ndarray:
-    """Scores (n, width) of rows with their own number of options, -inf behind them."""
-    padded = np.full((len(rows), width), -np.inf)
-    for place, row in zip(padded, rows, strict=True):
-        place[: len(row)] = row
-    return padded
 
 
 def _columns(questions: list[Question], width: int) -> Columns:
