@@ -41,7 +41,9 @@ for name, best, lowest in zip(fit.groups, fit.temperature, fit.nll, strict=True)
     (line,) = axis.plot(grid, losses, label=name)
     axis.plot(best, lowest, "o", color=line.get_color())
 axis.axvline(1, color="grey", linestyle=":")
-axis.set(xscale="log", ylim=(0, 2), xlabel="temperature", ylabel="mean loss")
+axis.set(
+    xscale="log", xlim=(0.45, 9), ylim=(0, 2), xlabel="temperature", ylabel="mean loss"
+)
 axis.set_title("every domain has a best temperature of its own")
 axis.set_xticks([0.5, 1, 2, 4, 8], ["0.5", "1", "2", "4", "8"])
 axis.minorticks_off()

@@ -35,8 +35,8 @@ for name, curve in curves.items():
     print(f"{name}: half of the rows answered, {1 - curve.risk_at(0.5):.1%} right")
 
 # %%
-# On the right: what it takes to be right as often as it is sure. The raw confidence
-# promises far more than it keeps; the calibrated one can be used as a threshold.
+# On the right: rows at least so sure should be right at least so often, which is above
+# the diagonal. A raw confidence that falls below it promises more than it keeps.
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6))
 for name, curve in curves.items():
     curve.plot(left, label=name)

@@ -20,6 +20,7 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("source-read", sources.prepare_page)
     # After numpydoc, which makes reStructuredText of our sections.
     app.connect("autodoc-process-docstring", sources.escape_docstring, priority=900)
+    app.connect("autodoc-skip-member", sources.skip_generated)
     app.connect("build-finished", plain_text.write)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
 

@@ -45,3 +45,10 @@ def escape_docstring(
 def _escape(words: str) -> str:
     words = re.sub(r"(?<=\w)_(?=[\s,.;:)|]|$)", r"\\_", words)
     return re.sub(r"(?<!\\)\|", r"\\|", words)
+
+
+def skip_generated(
+    app: Any, kind: str, name: str, found: Any, skip: bool, options: Any
+) -> bool | None:
+    """Leave out what scikit-learn adds to every estimator: set_fit_request and such."""
+    return True if re.fullmatch(r"set_\w+_request", name) else None
