@@ -47,7 +47,7 @@ size = 5
 draws = 20
 bootstrap = 20
 """
-TRAINING = ("--finetune", "--epochs", 1, "--batch-size", 4, "--size", 16)
+TRAINING = ("--finetune", "--epochs", 1, "--batch-size", 4, "--size", 34)
 
 
 @pytest.fixture(autouse=True)
@@ -116,7 +116,7 @@ def test_finetuned_networks_are_swept_with_their_own_division(
         archive = load_archive(path)
         assert archive.logits.shape == (2 * N_PER_CLASS * len(DOMAINS), 2)
         assert archive.metadata["division"]["small"] == 0.4
-        assert archive.metadata["extraction"]["transform"]["size"] == 16
+        assert archive.metadata["extraction"]["transform"]["size"] == 34
     assert len(read_table(folder, "results")) > 0
     ledger = Ledger(folder / "steps.json")
     assert set(ledger.entries) == {f"{name}, seed 0" for name in DOMAINS} | {"sweep"}
@@ -187,7 +187,7 @@ def test_official_lists_train_and_test_apart(run, tree, tmp_path, more):
 def test_other_settings_are_not_mixed_in(run, protocol, tree, tmp_path):
     runs = tmp_path / "runs"
     assert reproduce(run, protocol, tree, runs)[0] == 0
-    code, _, complaint = reproduce(run, protocol, tree, runs, "--size", 16)
+    code, _, complaint = reproduce(run, protocol, tree, runs, "--size", 34)
     assert code == 1
     assert "was not made from these images with these settings" in complaint
 

@@ -26,7 +26,9 @@ def with_numbered_labels(
         widths = file.widths
         n_classes = widths.get("logits", widths.get("probabilities"))
         distinct = np.array(sorted(file.label_names() - {""}), np.str_)
-        names = number_names(distinct, n_classes, None)[1]
+        names = tuple(map(str, range(n_classes or 0)))
+        if distinct.size:
+            names = number_names(distinct, n_classes, None)[1]
 
     def blocks(n_rows: int) -> Iterator[Columns]:
         return (_numbered(columns, names) for columns in file.blocks(n_rows))

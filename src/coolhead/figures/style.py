@@ -9,13 +9,14 @@ INK, GREY, PALE, GRID, PAPER = "#1f2933", "#5b6670", "#aeb6bf", "#e3e7eb", "#fff
 BEFORE, AFTER = "#d9731a", "#2b6cb0"
 # Orange dark enough to read as text.
 BEFORE_WORDS = "#a8540b"
+GREEN_WORDS, ROSE_WORDS = "#007052", "#8f3a6e"
 # Lines in the order of the methods asked for: colour, dashes, marker, colour of words.
 LINES = (
     (BEFORE, "--", "o", BEFORE_WORDS),
     (AFTER, "-", "o", AFTER),
     (GREY, ":", "s", GREY),
-    ("#009e73", "-.", "^", "#007052"),
-    ("#b3558e", (0, (6, 1)), "D", "#8f3a6e"),
+    ("#009e73", "-.", "^", GREEN_WORDS),
+    ("#b3558e", (0, (6, 1)), "D", ROSE_WORDS),
     (INK, (0, (1, 1)), "v", INK),
 )
 # Dark violet to warm yellow, monotone in lightness: grey print keeps the order.

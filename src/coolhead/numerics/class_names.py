@@ -27,7 +27,9 @@ def column_names(scores: Any) -> tuple[str, ...] | None:
 
 
 def are_names(labels: np.ndarray) -> bool:
-    """Whether labels are text and not class numbers."""
+    """Whether labels are text and not class numbers; no labels are neither."""
+    if not labels.size:
+        return False
     if labels.dtype.kind == "O":
         return any(isinstance(label, str) for label in labels.flat)
     return labels.dtype.kind in "UST"

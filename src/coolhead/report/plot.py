@@ -21,6 +21,8 @@ VARIABLES = {
     style.GRID: "--grid",
     style.BEFORE: "--before",
     style.BEFORE_WORDS: "--words-before",
+    style.GREEN_WORDS: "--words-green",
+    style.ROSE_WORDS: "--words-rose",
     style.AFTER: "--after",
     style.PAPER: "--paper",
 }
