@@ -135,7 +135,7 @@ def _fit_kmeans(
 
     Steps in a few principal components cost little and pass over the noise of the
     others: the partition that wins there and then goes on in all columns is found in
-    a fifth of the time, and is no worse (`benchmarks/cluster_cost.py`).
+    half the time or less; `benchmarks/cluster_cost.py` compares its inertia.
     """
     starts: Any = {"n_init": n_init}
     if n_init > 1 and rows.shape[1] >= MANY_COLUMNS and len(rows) > REHEARSED:
