@@ -50,7 +50,9 @@ coolhead reproduce office-home --images FOLDER --finetune --size 160 --frozen 0.
 
 The first was begun with three seeds, stopped several times in favour of other work, and
 ended with seed 0 alone, the first in order: the times below include the stops, and not
-all work of the processes that were ended. The second was run in its parts, `coolhead train --finetune` for each source and
+all work of the processes that were ended.
+
+The second was run in its parts, `coolhead train --finetune` for each source and
 `coolhead sweep`, on two cores that other work shared. EfficientNet-Lite0 from ImageNet
 weights, images of 160 pixels, the first half of its layers as they were, six epochs of
 SGD: chosen to fit four sources into about two hours of two cores, not by any result.
