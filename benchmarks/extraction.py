@@ -21,8 +21,9 @@ from PIL import Image
 
 from coolhead.datasets import list_images
 from coolhead.datasets.images import check_image
+from coolhead.models.torch import frozen
 from coolhead.torch import Backbone, ImageTransform, load_backbone
-from coolhead.torch.calibrated.reading import feature_reader, frozen
+from coolhead.torch.calibrated.reading import feature_reader
 from coolhead.torch.images import transform as transforms
 from coolhead.torch.images.batches import plan_batches, read_batches
 from coolhead.torch.images.engines import open_engine
