@@ -105,13 +105,16 @@ def group_sums(
     log_inverse: np.ndarray,
     active: np.ndarray,
     *,
-    exact: bool = False,
+    dtype: type[np.floating] | None = None,
 ) -> Sums:
-    """One pass over the rows (over the rows `index`) of the active groups."""
+    """One pass over the rows (over the rows `index`) of the active groups.
+
+    dtype : what to compute in, by default the computing precision of the logits.
+    """
     visit = _rows_of(active, groups.codes, index)
     codes = groups.codes if visit is None else groups.codes[visit]
     share = groups.share if visit is None else groups.share[visit]
-    moments = row_moments(rows, np.exp(log_inverse)[codes], visit, exact=exact)
+    moments = row_moments(rows, np.exp(log_inverse)[codes], visit, dtype=dtype)
     with np.errstate(over="ignore"):
         # One row out of all proportion: the error of T is then as good as infinite.
         squares = np.square(share * moments.score)
