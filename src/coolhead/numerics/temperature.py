@@ -166,22 +166,31 @@ def solve_temperatures(
     weights: np.ndarray | None = None,
     n_groups: int | None = None,
     penalty: Penalty | None = None,
+    start: np.ndarray | None = None,
 ) -> Solution:
-    """`fit_temperature` on checked arrays, optionally penalised to a common value."""
+    """`fit_temperature` on checked arrays, optionally penalised to a common value.
+
+    start : (g,) log temperatures that the search begins with, if they are known.
+    """
     groups = _weighted_groups(codes, weights, n_groups)
     totals = group_totals(rows, groups)
     strides = warm_start_strides(totals.n_samples)
     rough = None
-    if strides is not None:
+    if strides is not None and start is None:
         some = strided_rows(codes, strides)
         rough = partial(group_sums, rows, groups, some, dtype=np.float32)
     single = partial(group_sums, rows, groups, None, dtype=np.float32)
     double = partial(group_sums, rows, groups, None, dtype=np.float64)
     dtype = computing_dtype(rows.logits)
-    return solve(TemperatureProblem(totals, rough, single, double, dtype), penalty)
+    problem = TemperatureProblem(totals, rough, single, double, dtype)
+    return solve(problem, penalty, start)
 
 
-def solve(problem: TemperatureProblem, penalty: Penalty | None = None) -> Solution:
+def solve(
+    problem: TemperatureProblem,
+    penalty: Penalty | None = None,
+    start: np.ndarray | None = None,
+) -> Solution:
     """Temperatures of all groups, from sums over their rows alone."""
     totals = problem.totals
     spread = totals.typical_spread()
@@ -189,7 +198,8 @@ def solve(problem: TemperatureProblem, penalty: Penalty | None = None) -> Soluti
     wanted = status == Status.CONVERGED
     middle = -np.log(np.where(spread > 0, spread, 1.0))
     limits = middle - np.log(BOUND), middle + np.log(BOUND)
-    end = _search(problem, middle + 1.0, limits, wanted, penalty)
+    first = middle + 1.0 if start is None else -start
+    end = _search(problem, first, limits, wanted, penalty)
     status = np.where(wanted & end.at_bound, _beyond(end, limits), status)
     log_inverse = _where_no_minimum(status, end.log_inverse, limits, penalty)
     nll = _complete_loss(problem.evaluate, end.loss, log_inverse)

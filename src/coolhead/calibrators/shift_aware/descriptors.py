@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
-from coolhead.numerics.blocks import row_blocks
+from coolhead.numerics.blocks import row_blocks, row_sums
 from coolhead.numerics.checks import check_finite
 from coolhead.numerics.masks import REACH
+from coolhead.numerics.threads import each_block
 
 REFERENCE_ROWS = 1_000
 SMALLEST_DISTANCE = 1e-6
@@ -245,16 +246,24 @@ def _peaks(logits: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray]:
     class left is certain at every temperature; both are then what is typical of rows.
     """
     height, margin = np.empty((2, len(logits)))
-    for rows in row_blocks(*logits.shape):
+    reach = min(reach, 1e149)
+
+    def work(rows: slice, _) -> None:
         # Differences of numbers near the largest double would overflow.
-        block = np.clip(logits[rows], -1e150, 1e150, dtype=np.float64)
-        two = np.partition(block, -2, axis=1)[:, -2:]
+        block = logits[rows]
+        if block.dtype.itemsize > 4:
+            block = np.clip(block, -1e150, 1e150)
+        two = np.partition(block, -2, axis=1)[:, -2:].astype(np.float64)
         margin[rows] = two[:, 1] - two[:, 0]
         drops = two[:, 1:] - block
-        useful = drops <= min(reach, 1e149)
-        count = np.maximum(useful.sum(axis=1), 1)
-        height[rows] = np.where(useful, drops, 0).sum(axis=1) / count
-    usual = min(reach, 1e149) / REACH
-    alone = margin > min(reach, 1e149)
+        height[rows] = row_sums(drops) / drops.shape[1]
+        if drops.max() > reach:
+            useful = drops <= reach
+            count = np.maximum(useful.sum(axis=1), 1)
+            height[rows] = np.where(useful, drops, 0).sum(axis=1) / count
+
+    each_block(logits.shape, work)
+    alone = margin > reach
     height = np.maximum(height, np.finfo(np.float32).tiny)
+    usual = reach / REACH
     return np.where(alone, usual, height), np.where(alone, usual, margin)

@@ -9,6 +9,8 @@ from coolhead.numerics.moments import Rows, row_moments
 LARGEST_STEP = 2.0
 MAX_STEPS = 40
 CLAMPED_SHARE = 0.005
+# Newton's last step, too small to need a look at where it leads.
+SURE_GAIN = 1e-7
 
 
 class Standard(NamedTuple):
@@ -72,6 +74,8 @@ def fit_log_linear(problem: LogLinearProblem, start: np.ndarray) -> np.ndarray:
     weights, here = start, evaluate(problem, start)
     for _ in range(MAX_STEPS):
         step = _newton_step(problem, here)
+        if -here.gradient @ step < SURE_GAIN:
+            return weights + step
         weights, there = _descend(problem, weights, here, step)
         if here.loss - there.loss < 1e-8:
             break
