@@ -146,4 +146,6 @@ def _refuse_bad(logits: np.ndarray, rows: slice, sums: np.ndarray) -> None:
 def _inverse(temperature: float | np.ndarray, n_rows: int) -> np.ndarray:
     with np.errstate(divide="ignore"):
         inverse = 1 / np.asarray(temperature, np.float64)
+    if inverse.shape == (n_rows,):
+        return inverse
     return np.broadcast_to(inverse, (n_rows,))

@@ -15,7 +15,7 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-from coolhead.numerics.blocks import row_blocks
+from coolhead.numerics.blocks import ELEMENTS_PER_BLOCK, row_blocks
 
 # Below this many elements, starting threads costs more than it saves.
 WORTHWHILE = 2**20
@@ -30,6 +30,9 @@ def each_block(
 
     Every thread has a scratch of its own. Of several errors the first row's is raised.
     """
+    if 0 < shape[0] * shape[1] <= ELEMENTS_PER_BLOCK:
+        work(slice(0, shape[0]), scratch())
+        return
     blocks = list(row_blocks(*shape))
     threads = min(thread_count(shape[0] * shape[1]), len(blocks))
     if threads <= 1:

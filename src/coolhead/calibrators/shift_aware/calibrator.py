@@ -98,7 +98,8 @@ class ShiftAwareTemperature(TemperatureCalibrator):
     def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
         columns, _ = self._columns(logits, features)
         line = self.standard_.design(columns)[:, 1:] @ self.coef_ + self.intercept_
-        return np.exp(np.clip(line, *self.bounds_))
+        lowest, highest = self.bounds_
+        return np.exp(np.minimum(np.maximum(line, lowest), highest))
 
     def _find_reference(
         self, data: CalibrationData

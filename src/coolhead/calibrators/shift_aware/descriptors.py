@@ -6,6 +6,7 @@ by their names.
 """
 
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,14 +136,14 @@ def logit_peak(
     logits: np.ndarray, features: np.ndarray, reference: TrainingReference
 ) -> np.ndarray:
     """Log of (largest logit - mean of those not masked), (n,)."""
-    return np.log(_peaks(logits, reference.reach)[0])
+    return np.log(_once(_peaks, logits, reference.reach)[0])
 
 
 def logit_margin(
     logits: np.ndarray, features: np.ndarray, reference: TrainingReference
 ) -> np.ndarray:
     """(Largest - second largest logit) over (largest - mean logit), (n,)."""
-    height, margin = _peaks(logits, reference.reach)
+    height, margin = _once(_peaks, logits, reference.reach)
     return margin / height
 
 
@@ -163,7 +164,8 @@ def _from_center(features: np.ndarray, reference: TrainingReference) -> np.ndarr
     with np.errstate(over="ignore"):
         apart = features - reference.center
         apart /= reference.scale
-    return np.clip(apart, -FURTHEST, FURTHEST, out=apart)
+    np.maximum(apart, -FURTHEST, out=apart)
+    return np.minimum(apart, FURTHEST, out=apart)
 
 
 # What `ShiftAwareTemperature` uses unless told otherwise; a further descriptor does
@@ -199,13 +201,20 @@ def describe(
     A descriptor of q columns gets the penalty q² for each: together they can then
     move the temperature about as far as a descriptor of one column.
     """
-    columns = []
-    for descriptor in descriptors:
-        columns.append(_column(_named(descriptor), logits, features, reference))
-    column_penalty = [
-        np.full(block.shape[1], block.shape[1] ** 2.0) for block in columns
-    ]
-    return np.hstack(columns), np.concatenate(column_penalty)
+    token = _FOUND.set({})
+    try:
+        columns = [
+            _column(_named(descriptor), logits, features, reference)
+            for descriptor in descriptors
+        ]
+    finally:
+        _FOUND.reset(token)
+    column_penalty = [[float(block.shape[1] ** 2)] * block.shape[1] for block in columns]
+    stacked = np.concatenate(columns, axis=1)
+    if not np.isfinite(stacked).all():
+        for descriptor, block in zip(descriptors, columns, strict=True):
+            check_finite(block, _name(_named(descriptor)))
+    return stacked, np.array(sum(column_penalty, []))
 
 
 def _column(
@@ -214,18 +223,34 @@ def _column(
     features: np.ndarray,
     reference: TrainingReference,
 ) -> np.ndarray:
-    """One descriptor as a finite (n, p) array."""
+    """One descriptor as an (n, p) array."""
     values = np.asarray(descriptor(logits, features, reference), np.float64)
     if values.ndim == 1:
         values = values[:, None]
-    name = getattr(descriptor, "__name__", "descriptor")
     if values.ndim != 2 or len(values) != len(logits):
         raise ValueError(
-            f"{name} returned shape {values.shape}; wanted ({len(logits)},) or "
-            f"({len(logits)}, p)"
+            f"{_name(descriptor)} returned shape {values.shape}; wanted "
+            f"({len(logits)},) or ({len(logits)}, p)"
         )
-    check_finite(values, name)
     return values
+
+
+def _name(descriptor: Descriptor) -> str:
+    return getattr(descriptor, "__name__", "descriptor")
+
+
+# What was found during one call of `describe`, for descriptors that need the same.
+_FOUND: ContextVar[dict | None] = ContextVar("found", default=None)
+
+
+def _once(function: Callable, logits: np.ndarray, reach: float) -> Any:
+    found = _FOUND.get()
+    if found is None:
+        return function(logits, reach)
+    key = function, id(logits), reach
+    if key not in found:
+        found[key] = function(logits, reach)
+    return found[key]
 
 
 def _named(descriptor: str | Descriptor) -> Descriptor:

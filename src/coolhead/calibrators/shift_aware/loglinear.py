@@ -23,8 +23,10 @@ class Standard(NamedTuple):
 
     def design(self, columns: np.ndarray) -> np.ndarray:
         """Standardised and clamped columns after a column of ones, (n, 1 + p)."""
-        clamped = np.clip((columns - self.center) / self.scale, self.lower, self.upper)
-        return np.column_stack([np.ones(len(columns)), clamped])
+        design = np.ones((len(columns), 1 + columns.shape[1]))
+        clamped = np.maximum((columns - self.center) / self.scale, self.lower)
+        np.minimum(clamped, self.upper, out=design[:, 1:])
+        return design
 
 
 def standardise(columns: np.ndarray, row_weights: np.ndarray) -> Standard:
