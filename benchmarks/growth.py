@@ -114,13 +114,18 @@ def prepare(work, rows, classes, features, domains, clusters):
         if work == "temperature":
             return ch.fit_temperature(logits[some], labels[some])
         if work == "confidence":
-            return ch.TemperatureScaling().fit(logits[:500], labels[:500]).confidence(
-                logits[some]
+            return (
+                ch.TemperatureScaling()
+                .fit(logits[:500], labels[:500])
+                .confidence(logits[some])
             )
         if work == "ece":
             return ch.expected_calibration_error(labels[some] == 0, sure[some])
         return calibrator.fit(
-            logits[some], labels[some], features=points[some], sample_domain=domain[some]
+            logits[some],
+            labels[some],
+            features=points[some],
+            sample_domain=domain[some],
         )
 
     return call

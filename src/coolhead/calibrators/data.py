@@ -5,7 +5,7 @@ line, the sweep, selection by domain, two stages, Dask.
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
@@ -64,8 +64,9 @@ class CalibrationData:
     target : unlabelled rows of the target, or None. Only a calibrator that takes
         "target" ever sees them.
     find_partition : how k-means is run; a sweep looks into a folder first.
-    memo : temperatures, clusters, regions and density ratios found so far, so that methods fitted on
-        the same record share them.
+    memo : temperatures, clusters, regions and density ratios found so far, so that
+        methods fitted on the same record share them.
+    row_memo : the same for what was found of each row, which holds of fewer rows, too.
     """
 
     rows: Rows
@@ -80,6 +81,7 @@ class CalibrationData:
         default=partition_features, repr=False
     )
     memo: dict = field(default_factory=dict, repr=False)
+    row_memo: dict[Hashable, np.ndarray] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -168,6 +170,7 @@ class CalibrationData:
             domains=domains,
             weights=None if self.weights is None else self.weights[rows],
             memo=self._still_true(domains),
+            row_memo={key: found[rows] for key, found in self.row_memo.items()},
         )
 
     def without_weightless(self) -> "CalibrationData":

@@ -97,9 +97,7 @@ def score_rows(
     return RowScores(sure, predicted, losses, briers)
 
 
-def _each_scaled(
-    logits: np.ndarray, temperature: float | np.ndarray, use: Use
-) -> None:
+def _each_scaled(logits: np.ndarray, temperature: float | np.ndarray, use: Use) -> None:
     """One pass over the logits; `use` is called for every block, on any thread."""
     dtype = computing_dtype(logits)
     inverse = _inverse(temperature, len(logits))[:, None].astype(dtype)
