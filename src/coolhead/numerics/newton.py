@@ -82,8 +82,9 @@ def minimise(
 def unsearched(position: np.ndarray) -> Minimum:
     """A search that has not begun: no group has a loss yet."""
     count = len(position)
-    nothing = np.full((4, count), np.nan)
-    return Minimum(position, np.zeros(count, bool), *nothing, np.zeros(count))
+    loss, slope, bend, score_norm = np.full((4, count), np.nan)
+    at_bound, tilt = np.zeros(count, bool), np.zeros(count)
+    return Minimum(position, at_bound, loss, slope, bend, score_norm, tilt)
 
 
 def restarted(earlier: Minimum, position: np.ndarray) -> Minimum:

@@ -249,7 +249,7 @@ def _fingerprint(reference: TrainingReference) -> bytes:
         repr((reference.scale, reference.n_neighbours, reference.reach)).encode()
     )
     for array in (reference.points, reference.center, reference.components):
-        found.update(np.ascontiguousarray(array))
+        found.update(array.tobytes())
     return found.digest()
 
 
