@@ -71,8 +71,10 @@ def minimise(
         outside = ((proposal <= low) | (proposal >= high)) & ~finished
         with np.errstate(invalid="ignore"):
             proposal = np.where(outside, (low + high) / 2, proposal)
+        # Of groups that have ended, nothing is known here.
+        proposal = np.where(active, proposal, position)
         _step_in_loss(end, active, position, proposal, slope)
-        position[active] = proposal[active]
+        position[:] = proposal
         active &= ~finished
         if not active.any():
             break
