@@ -12,7 +12,7 @@ from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.parameters import parameters
 from coolhead.calibrators.quality import remember_quality
 from coolhead.calibrators.temperature import set_level
-from coolhead.numerics.temperature import Status, solve_temperatures
+from coolhead.numerics.temperature import Status
 
 
 @parameters
@@ -55,7 +55,7 @@ class MultiDomainTemperature(TemperatureCalibrator):
     def _fit_domains(self, data: CalibrationData) -> None:
         self.domains_ = data.domains.names
         common = set_level(data, data.weights)
-        solved = solve_temperatures(data.rows, data.domains.codes, data.weights)
+        solved = data.domain_temperatures()
         self.temperature_ = float(common.temperature[0])
         self.domain_status_ = solved.status
         # A domain without a minimum would bend the line to the edge of the range.

@@ -201,7 +201,8 @@ class Calibrator(BaseEstimator):
         self, logits: Any, features: Any
     ) -> tuple[np.ndarray, np.ndarray | None]:
         """Check the arguments of a prediction against those of `fit`."""
-        check_is_fitted(self)
+        if not hasattr(self, "n_classes_"):
+            check_is_fitted(self)
         self._check_columns(np.shape(logits))
         # Whether these are probabilities is asked in `fit`: one row cannot tell.
         array = as_logits(logits, allow_empty=True)

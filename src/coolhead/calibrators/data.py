@@ -5,7 +5,7 @@ line, the sweep, selection by domain, two stages, Dask.
 """
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Self
 
@@ -24,6 +24,7 @@ from coolhead.numerics.checks import (
 )
 from coolhead.numerics.class_names import column_names
 from coolhead.numerics.moments import Rows, summarise_rows
+from coolhead.numerics.temperature import Solution, solve_temperatures
 from coolhead.shift.clusters import (
     Clusters,
     Partition,
@@ -34,6 +35,7 @@ from coolhead.shift.ratio import DensityRatio, density_ratio
 
 # What a calibrator may take beside logits, labels, domains and weights.
 KINDS = ("features", "source", "reference", "target")
+_DOMAINS = ("temperatures of domains",)
 
 
 class Target(NamedTuple):
@@ -62,8 +64,9 @@ class CalibrationData:
     target : unlabelled rows of the target, or None. Only a calibrator that takes
         "target" ever sees them.
     find_partition : how k-means is run; a sweep looks into a folder first.
-    memo : clusters, regions and density ratios found so far, so that methods fitted on
-        the same record share them.
+    memo : temperatures, clusters, regions and density ratios found so far, so that
+        methods fitted on the same record share them.
+    row_memo : the same for what was found of each row, which holds of fewer rows, too.
     """
 
     rows: Rows
@@ -78,6 +81,7 @@ class CalibrationData:
         default=partition_features, repr=False
     )
     memo: dict = field(default_factory=dict, repr=False)
+    row_memo: dict[Hashable, np.ndarray] = field(default_factory=dict, repr=False)
 
     @classmethod
     def of(
@@ -157,14 +161,16 @@ class CalibrationData:
 
     def take(self, rows: np.ndarray) -> "CalibrationData":
         """Some of the rows, by mask or numbers; nothing is checked again."""
+        domains = self.domains.take(rows)
         return replace(
             self,
             rows=self.rows.take(rows),
             labels=self.labels[rows],
             features=None if self.features is None else self.features[rows],
-            domains=self.domains.take(rows),
+            domains=domains,
             weights=None if self.weights is None else self.weights[rows],
-            memo={},
+            memo=self._still_true(domains),
+            row_memo={key: found[rows] for key, found in self.row_memo.items()},
         )
 
     def without_weightless(self) -> "CalibrationData":
@@ -183,6 +189,34 @@ class CalibrationData:
         if "source" not in kinds and self.domains.is_source.any():
             hidden["domains"] = self.domains.all_alike()
         return replace(self, **hidden) if hidden else self
+
+    def domain_temperatures(self) -> Solution:
+        """The temperature of every domain by itself, solved once."""
+        return self._remembered(
+            _DOMAINS,
+            lambda: solve_temperatures(self.rows, self.domains.codes, self.weights),
+        )
+
+    def set_temperature(self) -> Solution:
+        """The temperature of all rows as one group, solved once."""
+        if len(self.domains.names) == 1:
+            return self.domain_temperatures()
+        codes = np.zeros(len(self), np.intp)
+        return self._remembered(
+            ("set temperature",),
+            lambda: solve_temperatures(self.rows, codes, self.weights),
+        )
+
+    def _still_true(self, kept: Domains) -> dict:
+        """What is known of domains that stay whole is known of fewer domains, too."""
+        if _DOMAINS not in self.memo:
+            return {}
+        there = np.isin(self.domains.names, kept.names)
+        sizes = np.bincount(self.domains.codes, minlength=len(there))[there]
+        if not np.array_equal(sizes, np.bincount(kept.codes)):
+            return {}
+        solved, heard = self.memo[_DOMAINS]
+        return {_DOMAINS: (Solution(*(column[there] for column in solved)), heard)}
 
     def partition(self, n_clusters: int, **settings: Any) -> Partition:
         """k-means of the features, made once for all who ask alike."""

@@ -75,10 +75,12 @@ def solve_blocks(
         scaled = table["weights"].astype(np.float64) / totals.mass.max()
         return solve_blocks({**table, "weights": scaled}, n_groups, penalty)
     rough = None if strides is None else _rough(sample, totals.mass)
-    evaluate = partial(_evaluate, table, totals.mass)
-    exact = partial(evaluate, exact=True)
+    single, double = (
+        partial(_evaluate, table, totals.mass, dtype=dtype)
+        for dtype in (np.float32, np.float64)
+    )
     dtype = computing_dtype(table["logits"])
-    return solve(TemperatureProblem(totals, evaluate, rough, exact, dtype), penalty)
+    return solve(TemperatureProblem(totals, rough, single, double, dtype), penalty)
 
 
 def name_codes(column: Any) -> tuple[np.ndarray, Any]:
@@ -194,7 +196,8 @@ def _rough(sample: list[tuple], mass: np.ndarray) -> Evaluate:
     )
     share = weights / np.where(mass > 0, mass, 1.0)[codes]
     groups = Groups(codes, share, len(mass))
-    return partial(group_sums, peak_rows(logits, labels), groups, None)
+    rows = peak_rows(logits, labels)
+    return partial(group_sums, rows, groups, None, dtype=np.float32)
 
 
 def _evaluate(
@@ -203,7 +206,7 @@ def _evaluate(
     log_inverse: np.ndarray,
     active: np.ndarray,
     *,
-    exact: bool = False,
+    dtype: type[np.floating],
 ) -> Sums:
     """One pass over all blocks."""
     parts = per_block(
@@ -212,7 +215,7 @@ def _evaluate(
         (len(Sums._fields), len(mass)),
         log_inverse=log_inverse.copy(),  # the solver goes on writing in its own
         active=active.copy(),
-        exact=exact,
+        precision=dtype,
     )
     sums = np.asarray(parts.sum(axis=0).compute())
     divisor = np.where(mass > 0, mass, 1.0)
@@ -224,12 +227,12 @@ def _sums_of_block(
     block: dict[str, np.ndarray],
     log_inverse: np.ndarray,
     active: np.ndarray,
-    exact: bool,
+    precision: type[np.floating],
 ) -> np.ndarray:
     logits, labels = as_logits(block["logits"]), block["labels"]
     codes = block.get("codes", np.zeros(len(logits), np.uint8))
     weights = block.get("weights", np.ones(len(logits)))
     groups = Groups(codes, weights, len(log_inverse))
     rows = peak_rows(logits, labels)
-    sums = group_sums(rows, groups, None, log_inverse, active, exact=exact)
+    sums = group_sums(rows, groups, None, log_inverse, active, dtype=precision)
     return np.array(sums)[None]

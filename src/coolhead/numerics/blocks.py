@@ -26,3 +26,16 @@ def block_buffer(
 def computing_dtype(logits: np.ndarray) -> type[np.floating]:
     """float32 for float16 and float32 logits, float64 for everything else."""
     return np.float32 if logits.dtype in (np.float16, np.float32) else np.float64
+
+
+def row_sums(block: np.ndarray) -> np.ndarray:
+    """Sum of each row, in the block's own precision.
+
+    Not by BLAS, here and in `row_dots`: how it sums depends on its number of threads.
+    """
+    return np.einsum("ij->i", block)
+
+
+def row_dots(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Inner product of each two rows, in the blocks' own precision."""
+    return np.einsum("ij,ij->i", first, second)

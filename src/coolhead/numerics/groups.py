@@ -11,7 +11,8 @@ import numpy as np
 from coolhead.numerics.moments import Rows, row_moments
 
 WARM_START_ROWS = 2_000
-WARM_START_ROWS_PER_GROUP = 200
+WARM_START_ROWS_PER_GROUP = 100
+WARM_START_SHARE = 1 / 8
 
 
 class Groups(NamedTuple):
@@ -105,13 +106,16 @@ def group_sums(
     log_inverse: np.ndarray,
     active: np.ndarray,
     *,
-    exact: bool = False,
+    dtype: type[np.floating] | None = None,
 ) -> Sums:
-    """One pass over the rows (over the rows `index`) of the active groups."""
+    """One pass over the rows (over the rows `index`) of the active groups.
+
+    dtype : what to compute in, by default the computing precision of the logits.
+    """
     visit = _rows_of(active, groups.codes, index)
     codes = groups.codes if visit is None else groups.codes[visit]
     share = groups.share if visit is None else groups.share[visit]
-    moments = row_moments(rows, np.exp(log_inverse)[codes], visit, exact=exact)
+    moments = row_moments(rows, np.exp(log_inverse)[codes], visit, dtype=dtype)
     with np.errstate(over="ignore"):
         # One row out of all proportion: the error of T is then as good as infinite.
         squares = np.square(share * moments.score)
@@ -125,10 +129,12 @@ def group_sums(
 
 def warm_start_strides(sizes: np.ndarray) -> np.ndarray | None:
     """Take every how manyth row of each group, (g,), to find a start; None for no."""
-    per_group = max(WARM_START_ROWS // len(sizes), WARM_START_ROWS_PER_GROUP)
-    if sizes.sum() < 4 * per_group * len(sizes):
-        return None  # that would be most rows anyway
-    return np.maximum(1, sizes // per_group)
+    some = min(WARM_START_ROWS, WARM_START_SHARE * sizes.sum()) / len(sizes)
+    if some < WARM_START_ROWS_PER_GROUP:
+        some = WARM_START_ROWS_PER_GROUP
+        if sizes.sum() < some * len(sizes) / WARM_START_SHARE:
+            return None  # that would be many of the rows anyway
+    return np.maximum(1, sizes // int(some))
 
 
 def strided_rows(

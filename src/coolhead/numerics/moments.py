@@ -1,11 +1,18 @@
 """One pass over the logits: what the temperature solver needs of every row."""
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from coolhead.numerics.blocks import block_buffer, computing_dtype, row_blocks
+from coolhead.numerics.blocks import (
+    block_buffer,
+    computing_dtype,
+    row_blocks,
+    row_dots,
+    row_sums,
+)
 from coolhead.numerics.checks import bad_logits_message, masked_label_message
 from coolhead.numerics.masks import typical, useful_drops, useful_reach
 from coolhead.numerics.probabilities import (
@@ -13,6 +20,7 @@ from coolhead.numerics.probabilities import (
     MOST_ROWS,
     refuse_probabilities,
 )
+from coolhead.numerics.threads import each_block
 
 # exp of these is zero: further down a class is only further from being seen.
 LOWEST = {np.float32: -200.0, np.float64: -1000.0}
@@ -68,19 +76,22 @@ def summarise_rows(logits: np.ndarray, labels: np.ndarray, *, scores: bool) -> R
 
     scores : binary scores were given, which may well lie in [0, 1].
     """
-    n_rows, n_columns = logits.shape
-    buffer = block_buffer(logits)
-    mean_of = np.full(n_columns, 1 / n_columns, buffer.dtype)
-    peak, drop, depths = np.empty(n_rows, buffer.dtype), np.empty(n_rows), []
-    for rows in row_blocks(n_rows, n_columns):
-        block, work = logits[rows], buffer[: rows.stop - rows.start]
+    n_rows, dtype = len(logits), computing_dtype(logits)
+    peak, drop = np.empty(n_rows, dtype), np.empty(n_rows)
+    deep = {}
+
+    def work(rows: slice, buffer: np.ndarray) -> None:
+        block, apart = logits[rows], buffer[: rows.stop - rows.start]
         top = block.max(axis=1)
         peak[rows] = top
         with np.errstate(invalid="ignore", over="ignore"):
-            np.subtract(top[:, None], block, out=work, dtype=buffer.dtype)
-            drop[rows] = work @ mean_of
+            np.subtract(top[:, None], block, out=apart, dtype=dtype)
+            drop[rows] = row_sums(apart) / apart.shape[1]
         _mend_or_refuse(logits, rows, drop)
-        depths.append(float(work.max()))
+        deep[rows.start] = float(apart.max())
+
+    each_block(logits.shape, work, partial(block_buffer, logits))
+    depths = [deep[start] for start in sorted(deep)]
     if not scores:
         _refuse_probabilities(logits, peak, drop)
     gap = _gaps(logits, labels, peak)
@@ -104,39 +115,46 @@ def row_moments(
     inverse_temperature: np.ndarray,
     index: np.ndarray | None = None,
     *,
-    exact: bool = False,
+    dtype: type[np.floating] | None = None,
 ) -> Moments:
     """Loss, d loss / d log b and Var(b z) of each row at its own b, (m,) float64.
 
-    `index` restricts the pass to those rows; b has one entry per row visited. `exact`
-    computes in double precision whatever the logits are.
+    `index` restricts the pass to those rows; b has one entry per row visited. `dtype`
+    is what to compute in, by default the computing precision of the logits.
     """
     logits = rows.logits
     n_rows = len(logits) if index is None else len(index)
     out = Moments(np.empty(n_rows), np.empty(n_rows), np.empty(n_rows))
-    dtype = np.float64 if exact else computing_dtype(logits)
-    shifted = block_buffer(logits[:n_rows], dtype)
-    powers, ones = np.empty_like(shifted), np.ones(logits.shape[1], dtype)
+    dtype = dtype or computing_dtype(logits)
+    # Distances to the peak are small numbers: they may be rounded, the logits may not.
+    apart = np.result_type(dtype, computing_dtype(logits))
     scale = inverse_temperature.astype(dtype)
     masked = _runs_over(rows.deepest, scale)
-    for block in row_blocks(n_rows, logits.shape[1]):
+
+    def work(block: slice, buffers: tuple[np.ndarray, np.ndarray]) -> None:
         pick = block if index is None else index[block]
-        z, p = shifted[: block.stop - block.start], powers[: block.stop - block.start]
+        z, p = (buffer[: block.stop - block.start] for buffer in buffers)
         with np.errstate(over="ignore"):
-            np.subtract(logits[pick], rows.peak[pick, None], out=z, dtype=dtype)
+            np.subtract(logits[pick], rows.peak[pick, None], out=z, dtype=apart)
             np.multiply(z, scale[block, None], out=z)
         if masked:  # zero times infinity is no number
             np.maximum(z, LOWEST[dtype], out=z)
         np.exp(z, out=p)
-        total = (p @ ones).astype(np.float64)
-        first = np.vecdot(p, z) / total
+        total = row_sums(p).astype(np.float64)
+        first = row_dots(p, z) / total
         np.multiply(p, z, out=p)
-        second = np.vecdot(p, z) / total
+        second = row_dots(p, z) / total
         gap = rows.gap[pick] * scale[block].astype(np.float64)
         out.loss[block] = np.log(total) + gap
         out.score[block] = first + gap
         # Rounding may leave a tiny negative variance where one class has all mass.
         out.curvature[block] = np.maximum(second - first * first, 0)
+
+    def buffers() -> tuple[np.ndarray, np.ndarray]:
+        shifted = block_buffer(logits[:n_rows], dtype)
+        return shifted, np.empty_like(shifted)
+
+    each_block((n_rows, logits.shape[1]), work, buffers)
     return out
 
 

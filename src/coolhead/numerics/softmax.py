@@ -1,19 +1,27 @@
 """Softmax of scaled logits, and what is derived from it, row block by row block."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
-from coolhead.numerics.blocks import block_buffer, row_blocks
+from coolhead.numerics.blocks import block_buffer, computing_dtype, row_dots, row_sums
 from coolhead.numerics.checks import bad_logits_message, masked_label_message
+from coolhead.numerics.threads import each_block
+
+# (rows, top class, exp((z - max) / T), sum of those) of a block
+Use = Callable[[slice, np.ndarray, np.ndarray, np.ndarray], None]
 
 
 def softmax(logits: np.ndarray, temperature: float | np.ndarray) -> np.ndarray:
     """softmax(z / T), shape (n, k), in the computing precision of the logits."""
-    probabilities = np.empty(logits.shape, block_buffer(logits[:1]).dtype)
-    for rows, _, powers, total in _scaled_blocks(logits, temperature):
+    probabilities = np.empty(logits.shape, computing_dtype(logits))
+
+    def use(rows, top, powers, total):
         np.divide(powers, total[:, None], out=probabilities[rows])
+
+    _each_scaled(logits, temperature, use)
     return probabilities
 
 
@@ -21,12 +29,15 @@ def confidence(
     logits: np.ndarray, temperature: float | np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Largest probability and its class, (n,) each, without the probabilities."""
-    largest = np.empty(len(logits), block_buffer(logits[:1]).dtype)
+    largest = np.empty(len(logits), computing_dtype(logits))
     predicted = np.empty(len(logits), np.intp)
-    for rows, top, _, total in _scaled_blocks(logits, temperature):
+
+    def use(rows, top, powers, total):
         # The largest shifted logit is 0, so its power is 1.
         np.divide(1, total, out=largest[rows])
         predicted[rows] = top
+
+    _each_scaled(logits, temperature, use)
     return largest, predicted
 
 
@@ -36,10 +47,12 @@ def log_loss_rows(
     """Negative log-likelihood of each row, (n,) float64, computed in logit space."""
     losses = np.empty(len(logits))
     inverse = _inverse(temperature, len(logits))
-    for rows, top, _, total in _scaled_blocks(logits, temperature):
-        block = logits[rows]
-        gap = _gap(block, top, labels, rows)
+
+    def use(rows, top, powers, total):
+        gap = _gap(logits[rows], top, labels, rows)
         losses[rows] = np.log(total, dtype=np.float64) + gap * inverse[rows]
+
+    _each_scaled(logits, temperature, use)
     return losses
 
 
@@ -48,10 +61,11 @@ def brier_rows(
 ) -> np.ndarray:
     """Brier score of each row, summed over classes, (n,) float64."""
     scores = np.empty(len(logits))
-    for rows, _, powers, total in _scaled_blocks(logits, temperature):
-        own = powers[np.arange(len(powers)), labels[rows]] / total
-        squares = np.vecdot(powers, powers) / np.square(total)
-        scores[rows] = squares - 2 * own + 1
+
+    def use(rows, top, powers, total):
+        scores[rows] = _briers(powers, total, labels[rows])
+
+    _each_scaled(logits, temperature, use)
     return scores
 
 
@@ -72,34 +86,40 @@ def score_rows(
     sure, predicted = np.empty(n_rows), np.empty(n_rows, np.intp)
     losses, briers = np.empty(n_rows), np.empty(n_rows)
     inverse = _inverse(temperature, n_rows)
-    for rows, top, powers, total in _scaled_blocks(logits, temperature):
-        block, each = logits[rows], np.arange(len(top))
-        gap = _gap(block, top, labels, rows)
-        own = powers[each, labels[rows]] / total
+
+    def use(rows, top, powers, total):
+        gap = _gap(logits[rows], top, labels, rows)
         sure[rows], predicted[rows] = 1 / total, top
         losses[rows] = np.log(total, dtype=np.float64) + gap * inverse[rows]
-        briers[rows] = np.vecdot(powers, powers) / np.square(total) - 2 * own + 1
+        briers[rows] = _briers(powers, total, labels[rows])
+
+    _each_scaled(logits, temperature, use)
     return RowScores(sure, predicted, losses, briers)
 
 
-def _scaled_blocks(
-    logits: np.ndarray, temperature: float | np.ndarray
-) -> Iterator[tuple[slice, np.ndarray, np.ndarray, np.ndarray]]:
-    """(rows, top class, exp((z - max) / T), sum of those) of every block."""
-    buffer = block_buffer(logits)
-    inverse = _inverse(temperature, len(logits))[:, None].astype(buffer.dtype)
-    ones = np.ones(logits.shape[1], buffer.dtype)
-    for rows in row_blocks(*logits.shape):
+def _each_scaled(logits: np.ndarray, temperature: float | np.ndarray, use: Use) -> None:
+    """One pass over the logits; `use` is called for every block, on any thread."""
+    dtype = computing_dtype(logits)
+    inverse = _inverse(temperature, len(logits))[:, None].astype(dtype)
+
+    def work(rows: slice, buffer: np.ndarray) -> None:
         block = logits[rows]
         powers = buffer[: len(block)]
         top = block.argmax(axis=1)
-        peak = block[np.arange(len(block)), top].astype(buffer.dtype)
+        peak = block[np.arange(len(block)), top].astype(dtype)
         with np.errstate(invalid="ignore", over="ignore"):
-            np.subtract(block, peak[:, None], out=powers, dtype=buffer.dtype)
-            _refuse_bad(logits, rows, powers @ ones)
+            np.subtract(block, peak[:, None], out=powers, dtype=dtype)
+            _refuse_bad(logits, rows, row_sums(powers))
             np.multiply(powers, inverse[rows], out=powers)
         np.exp(powers, out=powers)
-        yield rows, top, powers, powers @ ones
+        use(rows, top, powers, row_sums(powers))
+
+    each_block(logits.shape, work, partial(block_buffer, logits))
+
+
+def _briers(powers: np.ndarray, total: np.ndarray, labels: np.ndarray) -> np.ndarray:
+    own = powers[np.arange(len(powers)), labels] / total
+    return row_dots(powers, powers) / np.square(total) - 2 * own + 1
 
 
 def _gap(
@@ -124,4 +144,6 @@ def _refuse_bad(logits: np.ndarray, rows: slice, sums: np.ndarray) -> None:
 def _inverse(temperature: float | np.ndarray, n_rows: int) -> np.ndarray:
     with np.errstate(divide="ignore"):
         inverse = 1 / np.asarray(temperature, np.float64)
+    if inverse.shape == (n_rows,):
+        return inverse
     return np.broadcast_to(inverse, (n_rows,))

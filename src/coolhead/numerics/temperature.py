@@ -23,6 +23,7 @@ from coolhead.numerics.class_names import column_names
 from coolhead.numerics.groups import (
     Evaluate,
     Groups,
+    Sums,
     Totals,
     group_sums,
     group_totals,
@@ -30,13 +31,17 @@ from coolhead.numerics.groups import (
     warm_start_strides,
 )
 from coolhead.numerics.moments import Rows, summarise_rows
-from coolhead.numerics.newton import Minimum, Penalty, minimise
+from coolhead.numerics.newton import Minimum, Penalty, minimise, restarted, unsearched
 
 # T is looked for between s / BOUND and s * BOUND, with s the typical (row maximum - row
 # mean): relative to the logits, so that a head with huge logits is not clipped. Neither
 # masked classes nor a few huge rows move it (see `masks` and `Totals`).
 BOUND = 300.0
-LAST_STEP = {np.float32: 3e-4, np.float64: 3e-6}
+# The first step in log b that is smaller ends the search.
+LAST_STEP = {np.float32: 1e-3, np.float64: 3e-5}
+LAST_ROUGH_STEP = 0.02
+# Logits of this size may be searched in single precision.
+_LOG_LARGE = np.log(1e15)
 # At the minimum the slope is a difference of equal numbers; where the loss bends less
 # than a fifth of their size, single precision no longer finds the sixth digit of T.
 LOPSIDED = 5.0
@@ -139,16 +144,20 @@ def as_fit(solution: Solution, names: np.ndarray | None) -> TemperatureFit:
 class TemperatureProblem(NamedTuple):
     """All that the solver knows of the data; it never sees a row.
 
-    totals : of every group. evaluate : one pass over all rows. rough : one pass over
-    a small part of them, or None. exact : one pass in double precision.
-    dtype : what `evaluate` computes in.
+    totals : of every group. rough : one pass over a small part of the rows, or None.
+    single, double : one pass over all rows in that precision. dtype : of the result.
     """
 
     totals: Totals
-    evaluate: Evaluate
     rough: Evaluate | None
-    exact: Evaluate
+    single: Evaluate
+    double: Evaluate
     dtype: type[np.floating]
+
+    def evaluate(self, log_inverse: np.ndarray, active: np.ndarray) -> Sums:
+        """One pass in the precision that the logits deserve."""
+        best = self.single if self.dtype is np.float32 else self.double
+        return best(log_inverse, active)
 
 
 def solve_temperatures(
@@ -157,21 +166,31 @@ def solve_temperatures(
     weights: np.ndarray | None = None,
     n_groups: int | None = None,
     penalty: Penalty | None = None,
+    start: np.ndarray | None = None,
 ) -> Solution:
-    """`fit_temperature` on checked arrays, optionally penalised to a common value."""
+    """`fit_temperature` on checked arrays, optionally penalised to a common value.
+
+    start : (g,) log temperatures that the search begins with, if they are known.
+    """
     groups = _weighted_groups(codes, weights, n_groups)
     totals = group_totals(rows, groups)
     strides = warm_start_strides(totals.n_samples)
     rough = None
-    if strides is not None:
-        rough = partial(group_sums, rows, groups, strided_rows(codes, strides))
-    evaluate = partial(group_sums, rows, groups, None)
-    exact = partial(group_sums, rows, groups, None, exact=True)
+    if strides is not None and start is None:
+        some = strided_rows(codes, strides)
+        rough = partial(group_sums, rows, groups, some, dtype=np.float32)
+    single = partial(group_sums, rows, groups, None, dtype=np.float32)
+    double = partial(group_sums, rows, groups, None, dtype=np.float64)
     dtype = computing_dtype(rows.logits)
-    return solve(TemperatureProblem(totals, evaluate, rough, exact, dtype), penalty)
+    problem = TemperatureProblem(totals, rough, single, double, dtype)
+    return solve(problem, penalty, start)
 
 
-def solve(problem: TemperatureProblem, penalty: Penalty | None = None) -> Solution:
+def solve(
+    problem: TemperatureProblem,
+    penalty: Penalty | None = None,
+    start: np.ndarray | None = None,
+) -> Solution:
     """Temperatures of all groups, from sums over their rows alone."""
     totals = problem.totals
     spread = totals.typical_spread()
@@ -179,7 +198,8 @@ def solve(problem: TemperatureProblem, penalty: Penalty | None = None) -> Soluti
     wanted = status == Status.CONVERGED
     middle = -np.log(np.where(spread > 0, spread, 1.0))
     limits = middle - np.log(BOUND), middle + np.log(BOUND)
-    end = _search(problem, middle + 1.0, limits, wanted, penalty)
+    first = middle + 1.0 if start is None else -start
+    end = _search(problem, first, limits, wanted, penalty)
     status = np.where(wanted & end.at_bound, _beyond(end, limits), status)
     log_inverse = _where_no_minimum(status, end.log_inverse, limits, penalty)
     nll = _complete_loss(problem.evaluate, end.loss, log_inverse)
@@ -229,22 +249,29 @@ def _search(
     wanted: np.ndarray,
     penalty: Penalty | None,
 ) -> Minimum:
-    """A few cheap passes over a subsample, then as few full passes as possible."""
-    if problem.rough is not None and penalty is None:
-        rough = minimise(problem.rough, start, limits, wanted, 0.02)
+    """Cheap passes first: over a subsample, then in single precision.
+
+    Each search begins where the one before ended, and knows how the loss bends there.
+    """
+    middle = (limits[0] + limits[1]) / 2
+    moderate = np.all((middle > -_LOG_LARGE) & (middle < _LOG_LARGE) | ~wanted)
+    end = unsearched(start)
+    if problem.rough is not None and penalty is None and moderate:
+        rough = minimise(problem.rough, end, limits, wanted, LAST_ROUGH_STEP)
         # Few rows may lack a minimum that all rows together have.
-        start = np.where(rough.at_bound, start, rough.log_inverse)
-    last_step = LAST_STEP[problem.dtype]
-    end = minimise(problem.evaluate, start, limits, wanted, last_step, penalty)
-    if problem.dtype is np.float64:
+        end = restarted(rough, np.where(rough.at_bound, start, rough.log_inverse))
+    if problem.dtype is np.float32:
+        last_step = LAST_STEP[np.float32]
+        end = minimise(problem.single, end, limits, wanted, last_step, penalty)
+        size = problem.totals.slope_at_infinity * np.exp(end.log_inverse)
+        wanted = wanted & ~end.at_bound & (size > LOPSIDED * end.bend)
+    elif moderate:
+        end = minimise(problem.single, end, limits, wanted, LAST_ROUGH_STEP, penalty)
+    if not wanted.any():
         return end
-    size = problem.totals.slope_at_infinity * np.exp(end.log_inverse)
-    lopsided = wanted & ~end.at_bound & (size > LOPSIDED * end.bend)
-    if not lopsided.any():
-        return end
-    last_step, start = LAST_STEP[np.float64], end.log_inverse
-    again = minimise(problem.exact, start, limits, lopsided, last_step, penalty)
-    return Minimum(*(np.where(lopsided, *two) for two in zip(again, end, strict=True)))
+    last_step = LAST_STEP[np.float64]
+    again = minimise(problem.double, end, limits, wanted, last_step, penalty)
+    return Minimum(*(np.where(wanted, *two) for two in zip(again, end, strict=True)))
 
 
 def _beyond(end: Minimum, limits: tuple[np.ndarray, np.ndarray]) -> np.ndarray:

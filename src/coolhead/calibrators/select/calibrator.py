@@ -181,7 +181,8 @@ class SelectByDomain(OfParts, TemperatureCalibrator):
         for weight, candidate in zip(self.weights_, self.candidates_, strict=True):
             if weight > 0:
                 line += weight * np.log(candidate._temperature(logits, features))
-        return np.exp(np.clip(line, *self.bounds_))
+        lowest, highest = self.bounds_
+        return np.exp(np.minimum(np.maximum(line, lowest), highest))
 
 
 def fit_candidate(

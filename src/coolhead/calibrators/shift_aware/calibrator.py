@@ -72,7 +72,9 @@ class ShiftAwareTemperature(TemperatureCalibrator):
         domains = data.domains
         self.training_reference_, notes = self._find_reference(data)
         row_weights = domains.row_weights(data.weights)
-        columns, column_penalty = self._columns(data.logits, data.features)
+        columns, column_penalty = self._columns(
+            data.logits, data.features, data.row_memo
+        )
         self.standard_ = standardise(columns, row_weights)
         # The offset is no one's where all rows, or none, are of the source.
         of_source = domains.source_rows & ~domains.is_source.all()
@@ -90,15 +92,16 @@ class ShiftAwareTemperature(TemperatureCalibrator):
         self.status_ = "; ".join([supported.status, *notes])
 
     def _columns(
-        self, logits: np.ndarray, features: np.ndarray
+        self, logits: np.ndarray, features: np.ndarray, known: dict | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         chosen = DEFAULT if self.descriptors is None else self.descriptors
-        return describe(chosen, logits, features, self.training_reference_)
+        return describe(chosen, logits, features, self.training_reference_, known)
 
     def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
         columns, _ = self._columns(logits, features)
         line = self.standard_.design(columns)[:, 1:] @ self.coef_ + self.intercept_
-        return np.exp(np.clip(line, *self.bounds_))
+        lowest, highest = self.bounds_
+        return np.exp(np.minimum(np.maximum(line, lowest), highest))
 
     def _find_reference(
         self, data: CalibrationData

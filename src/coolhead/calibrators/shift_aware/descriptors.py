@@ -5,16 +5,19 @@ adds one by writing such a function and passing it in ``descriptors=``; those be
 by their names.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 from scipy.linalg import eigh
 
-from coolhead.numerics.blocks import row_blocks
+from coolhead.numerics.blocks import row_blocks, row_sums
 from coolhead.numerics.checks import check_finite
 from coolhead.numerics.masks import REACH
+from coolhead.numerics.threads import each_block
 
 REFERENCE_ROWS = 1_000
 SMALLEST_DISTANCE = 1e-6
@@ -134,14 +137,14 @@ def logit_peak(
     logits: np.ndarray, features: np.ndarray, reference: TrainingReference
 ) -> np.ndarray:
     """Log of (largest logit - mean of those not masked), (n,)."""
-    return np.log(_peaks(logits, reference.reach)[0])
+    return np.log(_once(_peaks, logits, reference.reach)[0])
 
 
 def logit_margin(
     logits: np.ndarray, features: np.ndarray, reference: TrainingReference
 ) -> np.ndarray:
     """(Largest - second largest logit) over (largest - mean logit), (n,)."""
-    height, margin = _peaks(logits, reference.reach)
+    height, margin = _once(_peaks, logits, reference.reach)
     return margin / height
 
 
@@ -162,7 +165,8 @@ def _from_center(features: np.ndarray, reference: TrainingReference) -> np.ndarr
     with np.errstate(over="ignore"):
         apart = features - reference.center
         apart /= reference.scale
-    return np.clip(apart, -FURTHEST, FURTHEST, out=apart)
+    np.maximum(apart, -FURTHEST, out=apart)
+    return np.minimum(apart, FURTHEST, out=apart)
 
 
 # What `ShiftAwareTemperature` uses unless told otherwise; a further descriptor does
@@ -192,19 +196,33 @@ def describe(
     logits: np.ndarray,
     features: np.ndarray,
     reference: TrainingReference,
+    known: dict[Hashable, np.ndarray] | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Columns of all descriptors, (n, p), and the penalty of each column, (p,).
 
     A descriptor of q columns gets the penalty q² for each: together they can then
     move the temperature about as far as a descriptor of one column.
+
+    known : columns of these rows that were found before; those found now are added.
+        Whoever leaves out domains leaves the source, and so the reference, as it was.
     """
-    columns = []
-    for descriptor in descriptors:
-        columns.append(_column(_named(descriptor), logits, features, reference))
-    column_penalty = [
-        np.full(block.shape[1], block.shape[1] ** 2.0) for block in columns
-    ]
-    return np.hstack(columns), np.concatenate(column_penalty)
+    whose = None if known is None else _fingerprint(reference)
+    known = {} if known is None else known
+    token = _FOUND.set({})
+    try:
+        for descriptor in descriptors:
+            if (descriptor, whose) not in known:
+                found = _column(_named(descriptor), logits, features, reference)
+                known[descriptor, whose] = found
+    finally:
+        _FOUND.reset(token)
+    columns = [known[descriptor, whose] for descriptor in descriptors]
+    widths = np.array([block.shape[1] for block in columns])
+    stacked = np.concatenate(columns, axis=1)
+    if not np.isfinite(stacked).all():
+        for descriptor, block in zip(descriptors, columns, strict=True):
+            check_finite(block, _name(_named(descriptor)))
+    return stacked, np.repeat(np.square(widths, dtype=np.float64), widths)
 
 
 def _column(
@@ -213,18 +231,44 @@ def _column(
     features: np.ndarray,
     reference: TrainingReference,
 ) -> np.ndarray:
-    """One descriptor as a finite (n, p) array."""
+    """One descriptor as an (n, p) array."""
     values = np.asarray(descriptor(logits, features, reference), np.float64)
     if values.ndim == 1:
         values = values[:, None]
-    name = getattr(descriptor, "__name__", "descriptor")
     if values.ndim != 2 or len(values) != len(logits):
         raise ValueError(
-            f"{name} returned shape {values.shape}; wanted ({len(logits)},) or "
-            f"({len(logits)}, p)"
+            f"{_name(descriptor)} returned shape {values.shape}; wanted "
+            f"({len(logits)},) or ({len(logits)}, p)"
         )
-    check_finite(values, name)
     return values
+
+
+def _fingerprint(reference: TrainingReference) -> bytes:
+    """The same for references that describe rows alike."""
+    found = blake2b(
+        repr((reference.scale, reference.n_neighbours, reference.reach)).encode()
+    )
+    for array in (reference.points, reference.center, reference.components):
+        found.update(array.tobytes())
+    return found.digest()
+
+
+def _name(descriptor: Descriptor) -> str:
+    return getattr(descriptor, "__name__", "descriptor")
+
+
+# What was found during one call of `describe`, for descriptors that need the same.
+_FOUND: ContextVar[dict | None] = ContextVar("found", default=None)
+
+
+def _once(function: Callable, logits: np.ndarray, reach: float) -> Any:
+    found = _FOUND.get()
+    if found is None:
+        return function(logits, reach)
+    key = function, id(logits), reach
+    if key not in found:
+        found[key] = function(logits, reach)
+    return found[key]
 
 
 def _named(descriptor: str | Descriptor) -> Descriptor:
@@ -245,16 +289,24 @@ def _peaks(logits: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray]:
     class left is certain at every temperature; both are then what is typical of rows.
     """
     height, margin = np.empty((2, len(logits)))
-    for rows in row_blocks(*logits.shape):
+    reach = min(reach, 1e149)
+
+    def work(rows: slice, _) -> None:
         # Differences of numbers near the largest double would overflow.
-        block = np.clip(logits[rows], -1e150, 1e150, dtype=np.float64)
-        two = np.partition(block, -2, axis=1)[:, -2:]
+        block = logits[rows]
+        if block.dtype.itemsize > 4:
+            block = np.clip(block, -1e150, 1e150)
+        two = np.partition(block, -2, axis=1)[:, -2:].astype(np.float64)
         margin[rows] = two[:, 1] - two[:, 0]
         drops = two[:, 1:] - block
-        useful = drops <= min(reach, 1e149)
-        count = np.maximum(useful.sum(axis=1), 1)
-        height[rows] = np.where(useful, drops, 0).sum(axis=1) / count
-    usual = min(reach, 1e149) / REACH
-    alone = margin > min(reach, 1e149)
+        height[rows] = row_sums(drops) / drops.shape[1]
+        if drops.max() > reach:
+            useful = drops <= reach
+            count = np.maximum(useful.sum(axis=1), 1)
+            height[rows] = np.where(useful, drops, 0).sum(axis=1) / count
+
+    each_block(logits.shape, work)
+    alone = margin > reach
     height = np.maximum(height, np.finfo(np.float32).tiny)
+    usual = reach / REACH
     return np.where(alone, usual, height), np.where(alone, usual, margin)

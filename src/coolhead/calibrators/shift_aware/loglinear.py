@@ -9,6 +9,8 @@ from coolhead.numerics.moments import Rows, row_moments
 LARGEST_STEP = 2.0
 MAX_STEPS = 40
 CLAMPED_SHARE = 0.005
+# Newton's last step, too small to need a look at where it leads.
+SURE_GAIN = 1e-7
 
 
 class Standard(NamedTuple):
@@ -21,8 +23,10 @@ class Standard(NamedTuple):
 
     def design(self, columns: np.ndarray) -> np.ndarray:
         """Standardised and clamped columns after a column of ones, (n, 1 + p)."""
-        clamped = np.clip((columns - self.center) / self.scale, self.lower, self.upper)
-        return np.column_stack([np.ones(len(columns)), clamped])
+        design = np.ones((len(columns), 1 + columns.shape[1]))
+        clamped = np.maximum((columns - self.center) / self.scale, self.lower)
+        np.minimum(clamped, self.upper, out=design[:, 1:])
+        return design
 
 
 def standardise(columns: np.ndarray, row_weights: np.ndarray) -> Standard:
@@ -72,6 +76,8 @@ def fit_log_linear(problem: LogLinearProblem, start: np.ndarray) -> np.ndarray:
     weights, here = start, evaluate(problem, start)
     for _ in range(MAX_STEPS):
         step = _newton_step(problem, here)
+        if -here.gradient @ step < SURE_GAIN:
+            return weights + step
         weights, there = _descend(problem, weights, here, step)
         if here.loss - there.loss < 1e-8:
             break

@@ -9,7 +9,7 @@ from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.domains import SMALLEST_DOMAIN, leave_one_out
 from coolhead.calibrators.shift_aware.loglinear import LogLinearProblem, fit_log_linear
 from coolhead.numerics.moments import row_moments
-from coolhead.numerics.temperature import Status, solve_temperatures
+from coolhead.numerics.temperature import Solution, Status, solve_temperatures
 
 RANGE_MARGIN = 0.5
 ROWS_PER_DOMAIN = 500
@@ -31,9 +31,9 @@ def find_range(data: CalibrationData, row_weights: np.ndarray) -> TemperatureRan
     domain without a single mistake asks for T = 0, which no finite sample can support;
     it counts as T = 1.
     """
-    codes = data.domains.codes
-    each = solve_temperatures(data.rows, codes, data.weights)
-    whole = solve_temperatures(data.rows, np.zeros_like(codes), row_weights)
+    codes = np.zeros_like(data.domains.codes)
+    each = data.domain_temperatures()
+    whole = solve_temperatures(data.rows, codes, row_weights, start=_between(each))
     solved = np.log(np.concatenate([whole.temperature, each.temperature]))
     status = np.concatenate([whole.status, each.status])
     solved[status == Status.PERFECTLY_SEPARATED] = 0.0
@@ -47,6 +47,15 @@ def find_range(data: CalibrationData, row_weights: np.ndarray) -> TemperatureRan
         float(solved.max() + RANGE_MARGIN),
         str(whole.status[0]),
     )
+
+
+def _between(each: Solution) -> np.ndarray | None:
+    """Where to look for the log temperature of domains whose own are known, (1,)."""
+    known = each.status == Status.CONVERGED
+    if not known.any():
+        return None
+    middle = np.average(np.log(each.temperature[known]), weights=each.n_samples[known])
+    return np.array([middle])
 
 
 def fit_weights(
@@ -82,6 +91,7 @@ def left_out_losses(
     """
     kept = np.flatnonzero(thin_domains(data.domains.codes))
     thin, design, row_weights = data.take(kept), design[kept], row_weights[kept]
+    thin.domain_temperatures()  # before the folds, which would each solve them again
     losses = []
     for fold in leave_one_out(data.domains):
         train = np.flatnonzero(fold.inside[kept])

@@ -1,0 +1,97 @@
+"""Row blocks on several threads; NumPy lets other threads run while it computes.
+
+Each block is computed by one thread alone and written to rows of its own, and nothing
+is summed across blocks: the bits do not depend on the number of threads.
+"""
+
+import multiprocessing
+import os
+import threading
+from collections.abc import Callable
+from contextvars import copy_context
+from functools import cache
+from itertools import count
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+from coolhead.numerics.blocks import ELEMENTS_PER_BLOCK, row_blocks
+
+# Below this many elements, starting threads costs more than it saves.
+WORTHWHILE = 2**20
+
+Work = Callable[[slice, Any], None]
+
+
+def each_block(
+    shape: tuple[int, int], work: Work, scratch: Callable[[], Any] = lambda: None
+) -> None:
+    """Call `work(rows, scratch())` for every block of `shape` rows and columns.
+
+    Every thread has a scratch of its own. Of several errors the first row's is raised.
+    """
+    if 0 < shape[0] * shape[1] <= ELEMENTS_PER_BLOCK:
+        work(slice(0, shape[0]), scratch())
+        return
+    blocks = list(row_blocks(*shape))
+    threads = min(thread_count(shape[0] * shape[1]), len(blocks))
+    if threads <= 1:
+        own = scratch()
+        for rows in blocks:
+            work(rows, own)
+        return
+    errors: dict[int, BaseException] = {}
+    turns = count()  # its next is a single step of the interpreter
+
+    def take_turns() -> None:
+        own = scratch()
+        while not errors and (turn := next(turns)) < len(blocks):
+            try:
+                work(blocks[turn], own)
+            except BaseException as error:
+                errors[turn] = error
+
+    others = [
+        threading.Thread(target=copy_context().run, args=(take_turns,), daemon=True)
+        for _ in range(threads - 1)
+    ]
+    for thread in others:
+        thread.start()
+    take_turns()
+    for thread in others:
+        thread.join()
+    if errors:
+        raise errors[min(errors)]
+
+
+def thread_count(n_elements: int) -> int:
+    """How many threads a pass over so many elements may use.
+
+    As many as BLAS, so that OMP_NUM_THREADS and threadpoolctl's limits hold here too.
+    One in a thread or process that others started: they share out the cores already.
+    """
+    if n_elements < WORTHWHILE or os.cpu_count() == 1:
+        return 1
+    if threading.current_thread() is not threading.main_thread():
+        return 1
+    if multiprocessing.parent_process() is not None:
+        return 1
+    limits = [library.num_threads for library in _blas()]
+    return max(1, min([*limits, _environment(), _cores()]))
+
+
+@cache
+def _blas() -> list[Any]:
+    return ThreadpoolController().select(user_api="blas").lib_controllers
+
+
+def _environment() -> int:
+    """OMP_NUM_THREADS, of which nested levels may follow the first number."""
+    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    return int(first) if first.isdecimal() and int(first) else 2**16
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
