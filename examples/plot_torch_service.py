@@ -59,8 +59,8 @@ outputs = ("probabilities", "logits", "features")
 ch.torch.export_onnx(calibrated, file, images, outputs=outputs)
 
 # %%
-# The service: ONNX Runtime answers, the monitor looks on. Every day has a monitor of its
-# own: news would be lost among the rows of all days before.
+# The service: ONNX Runtime answers, the monitor looks on. Every day has a monitor of
+# its own: news would be lost among the rows of all days before.
 session = onnxruntime.InferenceSession(file)
 app = FastAPI()
 monitor = copy.deepcopy(expecting)

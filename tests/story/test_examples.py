@@ -3,7 +3,7 @@
 import runpy
 from pathlib import Path
 
-import matplotlib
+import matplotlib.pyplot
 import pytest
 
 SCRIPTS = sorted((Path(__file__).parents[2] / "examples").glob("plot_*.py"))
