@@ -13,7 +13,8 @@ import coolhead as ch
 ROOT = Path(ch.__file__).parent
 # Every room, and the rooms it may use; nothing points back, so there is no cycle.
 MAY_IMPORT = {
-    "lazy": set(),
+    "extras": set(),
+    "lazy": {"extras"},
     "plugins": set(),
     "progress": set(),
     "suggest": set(),
@@ -29,12 +30,22 @@ MAY_IMPORT = {
     "new_domain": {"calibrators", "lazy", "metrics", "numerics", "shift"},
     "datasets": {"archive", "progress", "suggest"},
     "heads": {"archive", "files", "numerics"},
-    "persist": {"baselines", "calibrators", "files", "new_domain", "shift"},
+    "persist": {"baselines", "calibrators", "extras", "files", "new_domain", "shift"},
     "monitor": {"calibrators", "metrics", "numerics", "shift"},
     "apply": {"archive", "calibrators", "files", "monitor"},
     "compare": {"archive", "calibrators", "metrics", "numerics"},
     "evaluate": {"archive", "metrics", "numerics"},
-    "dask": {"calibrators", "metrics", "new_domain", "numerics", "shift"},
+    "mlflow": {
+        "archive",
+        "calibrators",
+        "evaluate",
+        "extras",
+        "metrics",
+        "models",
+        "persist",
+        "report",
+    },
+    "dask": {"calibrators", "extras", "metrics", "new_domain", "numerics", "shift"},
     "torch": {
         "archive",
         "baselines",
@@ -53,6 +64,7 @@ MAY_IMPORT = {
         "baselines",
         "calibrators",
         "datasets",
+        "extras",
         "figures",
         "files",
         "heads",

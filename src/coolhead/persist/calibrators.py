@@ -11,6 +11,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from sklearn.utils.validation import check_is_fitted
 
 from coolhead import __version__
+from coolhead.extras import needs
 from coolhead.files import atomic_path, check_metadata
 from coolhead.persist.container import (
     FORMAT,
@@ -82,12 +83,15 @@ def load_calibrator(path: str | os.PathLike, *, trusted: Sequence[str] = ()) -> 
 
     own = refuse_foreign_types(content, trusted, str(path), READ)
     try:
-        calibrator = loads(content, trusted=own)
+        with needs(str(path)):
+            calibrator = loads(content, trusted=own)
         found = f"{type(calibrator).__module__}.{type(calibrator).__qualname__}"
         known = found in trusted or found in own_types()
         wanted = known and hasattr(calibrator, "predict_proba")
         if wanted:
             try_out(calibrator)
+    except ModuleNotFoundError:
+        raise
     except Exception as error:
         # A damaged or forged file can fail anywhere, with any error.
         raise ValueError(damaged(path, error)) from error
