@@ -21,6 +21,8 @@ from coolhead.metrics.intervals import Interval
 from coolhead.models.reading import innermost, package_of
 from coolhead.persist import load_calibrator, save_calibrator
 
+__all__ = ["CalibratedModel", "log_evaluation", "log_model", "metrics_of"]
+
 MODEL_FILE = "model.skops"
 UNUSUAL = re.compile(r"[^\w\-. :/]")  # in the name of a metric
 

@@ -15,7 +15,7 @@ ROOT = Path(ch.__file__).parent
 MAY_IMPORT = {
     "extras": set(),
     "lazy": {"extras"},
-    "plugins": set(),
+    "plugins": {"suggest"},
     "progress": set(),
     "suggest": set(),
     "files": set(),

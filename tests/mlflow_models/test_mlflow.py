@@ -1,5 +1,6 @@
 """A calibrated classifier in MLflow: logged, loaded by MLflow alone, scored."""
 
+import os
 import warnings
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import coolhead.mlflow
 from coolhead.evaluate import evaluate_domains
 from simulate import shifted_domains
 
+os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"  # read while it is imported
 with warnings.catch_warnings():
     # mlflow's own type hints make it warn of itself.
     warnings.simplefilter("ignore")
