@@ -15,10 +15,20 @@ import coolhead
 from coolhead.cli import COMMANDS, application
 from coolhead.experiment import results
 
-# Rooms that are namespaces at the top, and two that are imported by their own name.
+# Rooms that are namespaces at the top, and those imported by their own name.
 ROOMS = (
     *("calibrators", "baselines", "metrics", "new_domain", "shift", "datasets"),
-    *("heads", "figures", "report", "torch", "dask", "archive", "monitor"),
+    *(
+        "heads",
+        "figures",
+        "report",
+        "torch",
+        "dask",
+        "archive",
+        "monitor",
+        "models",
+        "mlflow",
+    ),
 )
 
 

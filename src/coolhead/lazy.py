@@ -7,6 +7,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from coolhead.extras import needs
+
 
 def lazy_names(
     package: str, homes: dict[str, list[str]], rooms: tuple[str, ...] = ()
@@ -21,7 +23,8 @@ def lazy_names(
 
     def __getattr__(name: str) -> Any:
         if name in home:
-            return getattr(import_module(f"{package}.{home[name]}"), name)
+            with needs(f"{package}.{name}"):
+                return getattr(import_module(f"{package}.{home[name]}"), name)
         if name in rooms:
             return import_module(f"{package}.{name}")
         raise AttributeError(f"module {package!r} has no attribute {name!r}")

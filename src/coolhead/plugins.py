@@ -9,6 +9,8 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
+from coolhead.suggest import suggest
+
 PREFIX = "python:"
 METHODS = "coolhead.methods"
 
@@ -42,7 +44,8 @@ def load_plugin(name: str) -> Any:
     except ImportError as error:
         raise ImportError(f"{name}: cannot import {module}: {error}") from error
     if not hasattr(found, wanted):
-        raise ValueError(f"{name}: {module} has no {wanted}")
+        known = [own for own in vars(found) if not own.startswith("_")]
+        raise ValueError(f"{name}: {module} has no {wanted}{suggest(wanted, known)}")
     return getattr(found, wanted)
 
 

@@ -49,13 +49,23 @@ def fitted(places=(0.0, 0.7, 1.4), **settings):
     )
 
 
-def test_neighbour_distance_is_scikit_learns():
-    reference, query = RNG.normal(size=(300, 20)), RNG.normal(size=(50, 20))
+@pytest.mark.parametrize("noise", [1.0, 0.01])
+def test_neighbour_distance_is_scikit_learns(noise):
+    reference = np.repeat(RNG.normal(size=(30, 20)), 10, axis=0)
+    reference += noise * RNG.normal(size=reference.shape)
+    query = reference[::6] + noise * RNG.normal(size=(50, 20))
     home = d.describe_reference(reference, n_neighbours=7)
     peer = NearestNeighbors(n_neighbors=7, metric="cosine").fit(reference)
     expected = np.log(peer.kneighbors(query)[0][:, -1])
     found = d.neighbour_distance(np.zeros((50, 2)), query, home)
     np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_a_row_of_zeros_is_at_right_angles_to_everything():
+    reference = np.concatenate([RNG.normal(size=(9, 4)), np.zeros((9, 4))])
+    home = d.describe_reference(reference, n_neighbours=1)
+    found = d.neighbour_distance(np.zeros((2, 2)), np.eye(2, 4) * [[0], [1]], home)
+    assert found[0] == pytest.approx(0, abs=1e-6) and found[1] <= 1e-6
 
 
 @pytest.mark.parametrize("shape", [(300, 20), (30, 200)])

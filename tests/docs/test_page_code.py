@@ -38,6 +38,8 @@ def given():
 @pytest.mark.slow
 # An honest example: one of its left-out domains is better off uncalibrated.
 @pytest.mark.filterwarnings("ignore:.*better off uncalibrated")
+# mlflow's own type hints make it warn of itself.
+@pytest.mark.filterwarnings("ignore:.*Any type hint is inferred")
 @pytest.mark.parametrize("path", WITH_CODE, ids=name_of)
 def test_page_runs(path, given, tmp_path, monkeypatch, run):  # noqa: F811
     monkeypatch.chdir(tmp_path)

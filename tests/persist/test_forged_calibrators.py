@@ -2,11 +2,24 @@
 
 import io
 import json
+import re
 import zipfile
+from ast import literal_eval
 
 import numpy as np
 import pytest
+from lightgbm import LGBMClassifier
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    HistGradientBoostingClassifier,
+    VotingClassifier,
+)
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
+from threadpoolctl import threadpool_limits
+from xgboost import XGBClassifier
 
 from coolhead import baselines
 from coolhead.calibrators.classifier import CalibratedClassifier
@@ -68,6 +81,47 @@ def classifier(tmp_path):
 def test_a_classifier_comes_back_the_same(classifier):
     path, model = classifier
     again = load_calibrator(path)
+    assert np.array_equal(again.predict_proba(FEATURES), model.predict_proba(FEATURES))
+
+
+@pytest.mark.parametrize(
+    "estimator, type_names",
+    [
+        (HistGradientBoostingClassifier(max_iter=3), ["TreePredictor"]),
+        (GradientBoostingClassifier(n_estimators=3), ["_tree.Tree"]),
+        (
+            KNeighborsClassifier(100, algorithm="kd_tree"),
+            ["EuclideanDistance64", "KDTree"],
+        ),
+        (
+            LGBMClassifier(n_estimators=3, n_jobs=1, verbose=-1),
+            ["LGBMClassifier", "Booster"],
+        ),
+        (XGBClassifier(n_estimators=3, n_jobs=1), ["XGBClassifier", "Booster"]),
+        (MLPClassifier(tol=1.0), []),
+        (GridSearchCV(LogisticRegression(), {"C": [1, 2]}), []),
+        (VotingClassifier([("a", LogisticRegression())], voting="soft"), []),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_an_estimator_holds_is_saved_or_told(tmp_path, estimator, type_names):
+    model = CalibratedClassifier(estimator, TemperatureScaling())
+    with threadpool_limits(1):  # others may be at work on this machine
+        model.fit(FEATURES, (FEATURES[:, 0] + LOGITS[:, 0] > 0).astype(int))
+    path, trusted = tmp_path / "model.skops", []
+    if type_names:
+        told = r"give trusted=(\[.*\]) to save_.*or save calibrator_ alone"
+        with pytest.raises(ValueError, match=told) as refusal:
+            save_calibrator(model, path)
+        assert not path.exists()
+        trusted = literal_eval(re.search(told, str(refusal.value))[1])
+        assert all(any(n.endswith(t) for n in trusted) for t in type_names), trusted
+        save_calibrator(model, path, trusted=trusted)
+        with pytest.raises(ValueError, match="to load_calibrator if you know who"):
+            load_calibrator(path)
+    else:
+        save_calibrator(model, path)
+    again = load_calibrator(path, trusted=trusted)
     assert np.array_equal(again.predict_proba(FEATURES), model.predict_proba(FEATURES))
 
 

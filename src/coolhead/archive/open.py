@@ -3,6 +3,7 @@
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from zipfile import BadZipFile, ZipFile
 
 from coolhead.archive.named_labels import with_numbered_labels
 from coolhead.archive.prediction_file import PredictionFile, check_class_names, naming
@@ -62,6 +63,7 @@ def _open_arrays(path: Path) -> PredictionFile | None:
     if not start:
         raise ValueError(f"{path} is empty (0 bytes); wanted {KINDS}")
     if start[:2] == b"PK":
+        _refuse_torch(path)
         return npz.open_npz(path)
     if start[:6] == b"\x93NUMPY":
         return npy.open_npy(path)
@@ -73,6 +75,22 @@ def _open_arrays(path: Path) -> PredictionFile | None:
             f"never loaded; wanted {KINDS}"
         )
     return None
+
+
+def _refuse_torch(path: Path) -> None:
+    """What torch.save writes is a zip archive, too."""
+    try:
+        with ZipFile(path) as archive:
+            names = archive.namelist()
+    except BadZipFile:
+        return  # told by whoever reads it
+    if any(name.endswith("/data.pkl") for name in names):
+        raise ValueError(
+            f"{path} was written by torch.save and holds a pickle, which may run code "
+            f"when it is read and is never loaded; wanted {KINDS}: "
+            "safetensors.torch.save_file({'logits': ..., 'labels': ...}, "
+            f"'{path.stem}.safetensors')"
+        )
 
 
 def _open_table(path: Path, keep: Sequence[str]) -> PredictionFile:

@@ -9,7 +9,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.data import CalibrationData
-from coolhead.calibrators.parameters import parameters
+from coolhead.calibrators.parameters import Count, Seed, parameters
 from coolhead.calibrators.quality import remember_beyond
 from coolhead.calibrators.temperature import set_level
 from coolhead.numerics.checks import check_choice
@@ -46,20 +46,18 @@ class DensityAwareTemperature(TemperatureCalibrator):
     takes = ("features", "reference")
     uses_features = True
 
-    n_neighbors: int = 10
+    n_neighbors: Count = 10
     _: KW_ONLY
     neighbor: str = "kth"
-    layer_widths: tuple[int, ...] | None = None
+    layer_widths: tuple[Count, ...] | None = None
     loss: str = "nll"
-    max_reference: int = 10_000
-    random_state: int = 0
+    max_reference: Count = 10_000
+    random_state: Seed = 0
 
     def _learn(self, data: CalibrationData) -> None:
         # Without training rows each row is measured against the other calibration rows.
         check_choice(self.neighbor, "neighbor", "kth", "nearest")
         check_choice(self.loss, "loss", "nll", "brier")
-        if self.n_neighbors < 1:
-            raise ValueError(f"n_neighbors is {self.n_neighbors}; wanted at least 1")
         own = data.reference is None
         known: Any = data.features if own else data.reference
         rng = np.random.default_rng(self.random_state)

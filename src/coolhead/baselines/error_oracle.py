@@ -8,7 +8,7 @@ import numpy as np
 
 from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.data import CalibrationData
-from coolhead.calibrators.parameters import parameters
+from coolhead.calibrators.parameters import Count, parameters
 from coolhead.calibrators.quality import remember_quality
 from coolhead.metrics import expected_calibration_error
 from coolhead.numerics.softmax import confidence
@@ -35,7 +35,7 @@ class OracleErrorTemperature(TemperatureCalibrator):
     status_, nll_, nll_uncalibrated_
     """
 
-    n_bins: int = 15
+    n_bins: Count = 15
 
     def _learn(self, data: CalibrationData) -> None:
         spread = data.rows.typical_spread()

@@ -9,7 +9,7 @@ from sklearn.linear_model import Ridge
 from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.clustered.calibrators import temperature_bounds
 from coolhead.calibrators.data import CalibrationData
-from coolhead.calibrators.parameters import parameters
+from coolhead.calibrators.parameters import NotNegative, parameters
 from coolhead.calibrators.quality import remember_quality
 from coolhead.calibrators.temperature import set_level
 from coolhead.numerics.temperature import Status
@@ -42,7 +42,7 @@ class MultiDomainTemperature(TemperatureCalibrator):
     uses_features = True
 
     _: KW_ONLY
-    penalty: float = 1e-3
+    penalty: NotNegative = 1e-3
     clip: str = "floor"
 
     def _learn(self, data: CalibrationData) -> None:

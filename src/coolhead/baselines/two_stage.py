@@ -7,7 +7,7 @@ import numpy as np
 
 from coolhead.baselines.classwise.ets import EnsembleTemperatureScaling
 from coolhead.baselines.density_aware import DensityAwareTemperature
-from coolhead.calibrators.base import Answer
+from coolhead.calibrators.base import Answer, Calibrator, TemperatureCalibrator
 from coolhead.calibrators.data import CalibrationData, fresh
 from coolhead.calibrators.parameters import parameters
 from coolhead.calibrators.parts import OfParts
@@ -35,8 +35,8 @@ class TwoStageCalibration(OfParts):
     status_, nll_, nll_uncalibrated_, accuracy_change_ : of the fit set.
     """
 
-    first: Any = None
-    base: Any = None
+    first: TemperatureCalibrator | None = None
+    base: Calibrator | None = None
 
     def _parts(self) -> tuple[Any, Any]:
         first = DensityAwareTemperature() if self.first is None else self.first

@@ -7,7 +7,7 @@ import numpy as np
 
 from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.data import CalibrationData
-from coolhead.calibrators.parameters import parameters
+from coolhead.calibrators.parameters import Seed, parameters
 from coolhead.calibrators.select.calibrator import SelectByDomain
 from coolhead.calibrators.shift_aware.calibrator import ShiftAwareTemperature
 from coolhead.calibrators.temperature import TemperatureScaling
@@ -40,7 +40,7 @@ class AutoCalibrator(TemperatureCalibrator):
     uses_features = True
 
     _: KW_ONLY
-    random_state: Any = 0
+    random_state: Seed = 0
 
     def _learn(self, data: CalibrationData) -> None:
         data = data.without_weightless()

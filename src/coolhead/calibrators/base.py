@@ -8,6 +8,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from coolhead.calibrators.data import CalibrationData
+from coolhead.calibrators.parameters import check_parameters
 from coolhead.numerics import softmax
 from coolhead.numerics.checks import (
     as_logits,
@@ -88,6 +89,7 @@ class Calibrator(BaseEstimator):
         What the calibrator does not take is left aside, but for `source_domain`,
         whose rows would be mistaken for ordinary ones.
         """
+        check_parameters(self)
         takes = self.takes
         if source_domain is not None and "source" not in takes:
             raise ValueError(
@@ -114,6 +116,7 @@ class Calibrator(BaseEstimator):
 
     def fit_part(self, data: CalibrationData) -> Self:
         """`fit_data` for a part of another calibrator, which looks after coverage."""
+        check_parameters(self)
         data = data.only(self.takes)
         self._require(data)
         vars(self).pop("clusters_", None)

@@ -13,7 +13,7 @@ from coolhead.calibrators.clustered.calibrators import (
     RegressedTemperature,
 )
 from coolhead.calibrators.data import CalibrationData, fit_with, fresh
-from coolhead.calibrators.parameters import parameters
+from coolhead.calibrators.parameters import Count, Seed, parameters
 from coolhead.calibrators.parts import OfParts
 from coolhead.calibrators.temperature import TemperatureScaling
 
@@ -39,9 +39,9 @@ class TemperatureEnsemble(OfParts, TemperatureCalibrator):
     """
 
     members: list[TemperatureCalibrator] | None = None
-    n_clusters: int = 8
+    n_clusters: Count = 8
     _: KW_ONLY
-    random_state: Any = 0
+    random_state: Seed = 0
 
     def _learn(self, data: CalibrationData) -> None:
         if self.members is None:
@@ -61,14 +61,9 @@ class TemperatureEnsemble(OfParts, TemperatureCalibrator):
     def _parts(self) -> list[TemperatureCalibrator]:
         if self.members is None:
             return list(self.default_members())
-        members = list(self.members)
-        wrong = [m for m in members if not isinstance(m, TemperatureCalibrator)]
-        if wrong or not members:
-            found = type(wrong[0]).__name__ if wrong else "no calibrator"
-            raise ValueError(
-                f"members holds {found}; wanted a list of temperature calibrators"
-            )
-        return members
+        if not len(self.members):
+            raise ValueError("members holds no calibrator; wanted one or more")
+        return list(self.members)
 
     def _remember(self, members: list[TemperatureCalibrator]) -> None:
         self.members_ = members
@@ -97,11 +92,11 @@ class TemperatureEnsemble(OfParts, TemperatureCalibrator):
         self,
     ) -> tuple[TemperatureScaling, NearestClusterTemperature, RegressedTemperature]:
         """The paper's three methods, not fitted."""
-        settings = {"random_state": self.random_state}
+        count, seed = self.n_clusters, self.random_state
         return (
             TemperatureScaling(),
-            NearestClusterTemperature(self.n_clusters, **settings),
-            RegressedTemperature(self.n_clusters, **settings),
+            NearestClusterTemperature(count, random_state=seed),
+            RegressedTemperature(count, random_state=seed),
         )
 
     def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:

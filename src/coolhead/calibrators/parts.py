@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from coolhead.calibrators.base import Calibrator
+from coolhead.calibrators.parameters import check_parameters
 
 
 class OfParts(Calibrator):
@@ -14,13 +15,18 @@ class OfParts(Calibrator):
     def _parts(self) -> Sequence[Calibrator]:
         raise NotImplementedError(f"{type(self).__name__} does not name its parts")
 
+    def _checked_parts(self) -> Sequence[Calibrator]:
+        # What these parts take is asked before `fit`, which checks, too.
+        check_parameters(self)
+        return self._parts()
+
     @property
     def uses_features(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
         """True if a part uses features."""
-        return any(part.uses_features for part in self._parts())
+        return any(part.uses_features for part in self._checked_parts())
 
     @property
     def takes(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
         """What the parts take together."""
-        kinds = [kind for part in self._parts() for kind in part.takes]
+        kinds = [kind for part in self._checked_parts() for kind in part.takes]
         return tuple(dict.fromkeys(kinds))

@@ -110,6 +110,23 @@ def known_method(name: str) -> Method | None:
         return None
 
 
+def _made(maker: Any, name: str) -> Any:
+    """A calibrator of the user, or why there is none."""
+    try:
+        made = maker()
+    except TypeError as error:
+        raise ValueError(
+            f"{name} cannot be called without arguments ({error}); wanted a class of "
+            "calibrators whose parameters have defaults"
+        ) from error
+    if not hasattr(made, "fit") or not hasattr(made, "predict_proba"):
+        raise ValueError(
+            f"{name} makes a {type(made).__name__}; wanted a calibrator, with fit and "
+            "predict_proba"
+        )
+    return made
+
+
 def find_method(name: str) -> Method:
     """A method of the table, or a calibrator of the user.
 
@@ -121,7 +138,7 @@ def find_method(name: str) -> Method:
     """
     if name not in METHODS and is_plugin(name):
         maker = load_plugin(name)
-        takes = getattr(maker(), "takes", ())
+        takes = getattr(_made(maker, name), "takes", ())
         rows: tuple[Role, ...] = ("calibration",)
         return Method(
             getattr(maker, "label", maker.__name__),

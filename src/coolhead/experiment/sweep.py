@@ -34,6 +34,7 @@ from coolhead.experiment.results import (
     runtimes_path,
     write_cell,
 )
+from coolhead.extras import needs
 
 SECONDS_BETWEEN_TABLES = 30.0
 
@@ -106,7 +107,8 @@ def _workers(scheduler: str | None) -> Iterator[None]:
     if scheduler is None:
         yield
         return
-    from distributed import Client
+    with needs("scheduler"):
+        from distributed import Client
 
     with Client(scheduler), parallel_config("dask"):
         yield

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coolhead.numerics.arrays import readable, real_array
+from coolhead.numerics.blocks import computing_dtype, row_blocks
 
 IGNORED = -100  # what torch's cross entropy leaves out by default
 
@@ -15,12 +16,14 @@ class DenseRows(NamedTuple):
     logits : (m, k), a row for each place that is kept; labels : (m,) or None.
     kept : (n, ...) bool, the places that have a row: all but those of `ignore_index`.
     class_axis : where the classes stood.
+    features : (m, d) of the same rows, or None.
     """
 
     logits: np.ndarray
     labels: np.ndarray | None
     kept: np.ndarray
     class_axis: int
+    features: np.ndarray | None = None
 
     def restore(self, values: np.ndarray) -> np.ndarray:
         """Values (m,) or (m, k) of the rows in their places, NaN where none was kept.
@@ -39,8 +42,11 @@ def dense_rows(
     logits: Any,
     labels: Any = None,
     *,
+    features: Any = None,
     class_axis: int | None = None,
     ignore_index: int = IGNORED,
+    most: int | None = None,
+    random_state: Any = 0,
 ) -> DenseRows:
     """Rows of logits (n, k, h, w) per pixel, or (n, t, k) per token.
 
@@ -48,8 +54,12 @@ def dense_rows(
     ----------
     logits : more than two dimensions, one of them the classes.
     labels : (n, h, w) or (n, t), of which `ignore_index` is left out.
+    features : (n, d, h', w') or (n, t', d), such as the map of a layer. A map may be
+        coarser or finer: a place takes what lies at the same share of the way.
     class_axis : where the classes are; by default what is left when the shape of the
         labels is taken away; without labels 1 of four dimensions, the last of three.
+    most : so many rows at most, drawn with `random_state`; a temperature needs
+        thousands of pixels, not millions.
 
     Examples
     --------
@@ -58,6 +68,57 @@ def dense_rows(
     >>> pixels.logits.shape, pixels.restore(pixels.logits).shape
     ((128, 5), (2, 5, 8, 8))
     """
+    array, axis = _dense(logits, class_axis, labels)
+    places = np.moveaxis(array, axis, -1)
+    shape = places.shape[:-1]
+    given = None if labels is None else np.asarray(readable(labels, "labels"))
+    if given is not None and given.shape != shape:
+        raise ValueError(
+            f"labels has shape {given.shape}; wanted {shape}, one for each place of "
+            f"logits {array.shape}"
+        )
+    kept = np.ones(shape, bool) if given is None else given != ignore_index
+    if most is not None and np.count_nonzero(kept) > most:
+        rng = np.random.default_rng(random_state)
+        chosen = rng.choice(np.flatnonzero(kept), most, replace=False)
+        kept = np.isin(np.arange(kept.size), chosen).reshape(shape)
+    own = None if given is None else given[kept]
+    if features is None:
+        return DenseRows(places[kept], own, kept, axis)
+    found = _features_at(_feature_map(features, shape), shape, np.nonzero(kept))
+    return DenseRows(places[kept], own, kept, axis, found)
+
+
+def predict_dense(
+    calibrator: Any, logits: Any, features: Any = None, *, class_axis: int | None = None
+) -> np.ndarray:
+    """Calibrated probabilities of every place, in the shape of the logits.
+
+    Rows and their features exist only a block at a time, so a map of features of many
+    pixels is never spread out as a whole.
+
+    Parameters
+    ----------
+    calibrator : fitted, on `dense_rows` or on rows of any other kind.
+    logits, features, class_axis : as for `dense_rows`.
+    """
+    array, axis = _dense(logits, class_axis)
+    places = np.moveaxis(array, axis, -1)
+    shape, n_classes = places.shape[:-1], places.shape[-1]
+    grid = None if features is None else _feature_map(features, shape)
+    width = n_classes + (0 if grid is None else grid.shape[-1])
+    found = np.empty(places.shape, computing_dtype(array))
+    for rows in row_blocks(int(np.prod(shape)), width):
+        index = np.unravel_index(np.arange(rows.start, rows.stop), shape)
+        own = None if grid is None else _features_at(grid, shape, index)
+        found[index] = calibrator.predict_proba(places[index], own)
+    return np.moveaxis(found, -1, axis)
+
+
+def _dense(
+    logits: Any, class_axis: int | None, labels: Any = None
+) -> tuple[np.ndarray, int]:
+    """Logits of more than two dimensions, and where the classes are."""
     array = real_array(logits, "logits")
     if array.ndim < 3:
         raise ValueError(
@@ -65,19 +126,27 @@ def dense_rows(
             "(n, t, k) per token; (n, k) are rows already"
         )
     axis = find_class_axis(array.shape, None if labels is None else np.shape(labels))
-    axis = axis if class_axis is None else class_axis % array.ndim
-    places = np.moveaxis(array, axis, -1)
-    if labels is None:
-        kept = np.ones(places.shape[:-1], bool)
-        return DenseRows(places[kept], None, kept, axis)
-    given = np.asarray(readable(labels, "labels"))
-    if given.shape != places.shape[:-1]:
+    return array, axis if class_axis is None else class_axis % array.ndim
+
+
+def _feature_map(features: Any, places: tuple[int, ...]) -> np.ndarray:
+    """Features with their own dimension last; the others belong to the places."""
+    array = real_array(features, "features")
+    if array.ndim != len(places) + 1 or len(array) != places[0]:
+        wanted = "(n, d, h, w)" if len(places) == 3 else "(n, t, d)"
         raise ValueError(
-            f"labels has shape {given.shape}; wanted {places.shape[:-1]}, one for each "
-            f"place of logits {array.shape}"
+            f"features has shape {array.shape}; wanted {wanted} with n = {places[0]}, "
+            "as the logits have"
         )
-    kept = given != ignore_index
-    return DenseRows(places[kept], given[kept], kept, axis)
+    return np.moveaxis(array, find_class_axis(array.shape), -1)
+
+
+def _features_at(
+    grid: np.ndarray, places: tuple[int, ...], index: tuple[np.ndarray, ...]
+) -> np.ndarray:
+    """(m, d) of the places `index`, from a grid of any fineness."""
+    sizes = zip(index, grid.shape, places, strict=False)
+    return grid[tuple(at * own // wanted for at, own, wanted in sizes)]
 
 
 def find_class_axis(

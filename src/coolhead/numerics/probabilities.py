@@ -100,7 +100,11 @@ def check_probabilities(
     """
     array = real_array(probabilities, name)
     if array.ndim != 2 or 0 in array.shape or array.shape[1] < 2:
-        raise ValueError(f"{name} has shape {array.shape}; wanted (n, k) with k >= 2")
+        dense = ", one row per pixel or token: coolhead.models.dense_rows makes them"
+        raise ValueError(
+            f"{name} has shape {array.shape}; wanted (n, k) with k >= 2"
+            + (dense if array.ndim > 2 else "")
+        )
     for block in row_blocks(*array.shape):
         part = array[block].astype(np.float64)
         wrong = _wrong_probabilities(part, sum_tolerance(array.dtype))

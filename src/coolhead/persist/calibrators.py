@@ -11,6 +11,7 @@ from zipfile import ZIP_DEFLATED, ZipFile
 from sklearn.utils.validation import check_is_fitted
 
 from coolhead import __version__
+from coolhead.extras import needs
 from coolhead.files import atomic_path, check_metadata
 from coolhead.persist.container import (
     FORMAT,
@@ -23,16 +24,23 @@ from coolhead.persist.container import (
 from coolhead.persist.trial import try_out
 from coolhead.persist.types import own_types, refuse_foreign_types
 
+WRITE = "give trusted={trusted} to save_calibrator, and to load_calibrator again"
+ALONE = ", or save calibrator_ alone and the estimator by its own means"
+READ = "give trusted={trusted} to load_calibrator if you know who wrote the file"
+
 
 def save_calibrator(
     calibrator: Any,
     path: str | os.PathLike,
     *,
     metadata: dict[str, Any] | None = None,
+    trusted: Sequence[str] = (),
 ) -> None:
     """Write a fitted calibrator; the file appears whole or not at all.
 
     metadata : JSON values, e.g. what the calibrator was fitted on.
+    trusted : full names of further types to write, such as your own calibrator, or the
+        trees inside a `CalibratedClassifier`. Who reads the file has to name them, too.
     """
     from skops.io import dumps
 
@@ -45,7 +53,9 @@ def save_calibrator(
         "metadata": check_metadata(metadata),
     }
     content = dumps(calibrator, compression=ZIP_DEFLATED)
-    refuse_foreign_types(content, (), f"this {type(calibrator).__name__}")
+    name = f"this {type(calibrator).__name__}"
+    wrapped = hasattr(calibrator, "calibrator_") and hasattr(calibrator, "estimator_")
+    refuse_foreign_types(content, trusted, name, WRITE + (ALONE if wrapped else ""))
     buffer = io.BytesIO(content)
     with ZipFile(buffer, "a", compression=ZIP_DEFLATED) as archive:
         archive.writestr(HEADER, json.dumps(header, indent=1, ensure_ascii=False))
@@ -71,14 +81,17 @@ def load_calibrator(path: str | os.PathLike, *, trusted: Sequence[str] = ()) -> 
     read_header(path)
     from skops.io import loads
 
-    own = refuse_foreign_types(content, trusted, str(path))
+    own = refuse_foreign_types(content, trusted, str(path), READ)
     try:
-        calibrator = loads(content, trusted=own)
+        with needs(str(path)):
+            calibrator = loads(content, trusted=own)
         found = f"{type(calibrator).__module__}.{type(calibrator).__qualname__}"
         known = found in trusted or found in own_types()
         wanted = known and hasattr(calibrator, "predict_proba")
         if wanted:
             try_out(calibrator)
+    except ModuleNotFoundError:
+        raise
     except Exception as error:
         # A damaged or forged file can fail anywhere, with any error.
         raise ValueError(damaged(path, error)) from error

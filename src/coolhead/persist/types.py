@@ -10,15 +10,26 @@ from sklearn.base import BaseEstimator
 from coolhead import baselines, calibrators, new_domain, shift
 from coolhead.persist.container import damaged
 
-# Types that say nothing but how numbers are stored; scikit-learn's imputer holds one.
-HARMLESS = ("numpy.dtype",)
+# Types that hold numbers and settings in plain Python: of an imputer, of networks, of
+# searches and of votes. Trees are not among them: a forged one reads anywhere.
+HARMLESS = (
+    "numpy.dtype",
+    "sklearn.metrics._scorer._PassthroughScorer",
+    "sklearn.model_selection._split.StratifiedKFold",
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+    "sklearn.utils._bunch.Bunch",
+)
 OWN_ROOMS = ("calibrators", "baselines", "new_domain", "shift", "numerics")
 
 
 def refuse_foreign_types(
-    content: bytes, trusted: Sequence[str], holder: str
+    content: bytes, trusted: Sequence[str], holder: str, remedy: str
 ) -> list[str]:
-    """The types of coolhead in a skops file; any other is refused by name."""
+    """The types of coolhead in a skops file; any other is refused by name.
+
+    remedy : what to do about it, where {trusted} stands for the names.
+    """
     from skops.io import get_untrusted_types
 
     try:
@@ -30,7 +41,7 @@ def refuse_foreign_types(
     if foreign:
         raise ValueError(
             f"{holder} holds types that are not coolhead's and are not loaded: "
-            f"{', '.join(foreign)}"
+            f"{', '.join(foreign)}; {remedy.format(trusted=foreign)}"
         )
     return names
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from coolhead.baselines.binning.one_score import Curve, CurveCalibrator
 from coolhead.baselines.classwise.base import ScoreData
-from coolhead.calibrators.parameters import parameters
+from coolhead.calibrators.parameters import Count, parameters
 from coolhead.numerics.checks import check_choice
 
 
@@ -26,15 +26,13 @@ class HistogramBinning(CurveCalibrator):
     accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
     """
 
-    n_bins: int = 15
+    n_bins: Count = 15
     _: KW_ONLY
     binning: str = "width"
     scheme: str = "top_label"
 
     def _learn_scores(self, data: ScoreData) -> str:
         check_choice(self.binning, "binning", "width", "mass")
-        if self.n_bins < 1:
-            raise ValueError(f"n_bins is {self.n_bins}; wanted at least 1")
         return super()._learn_scores(data)
 
     def _fit_curve(

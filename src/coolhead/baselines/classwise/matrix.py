@@ -13,7 +13,7 @@ from coolhead.baselines.classwise.affine import (
     mean_loss,
 )
 from coolhead.baselines.classwise.base import ScoreData
-from coolhead.calibrators.parameters import parameters
+from coolhead.calibrators.parameters import NotNegative, parameters
 
 
 @parameters
@@ -36,9 +36,9 @@ class MatrixScaling(AffineCalibrator):
     """
 
     _: KW_ONLY
-    off_diagonal_penalty: float = 1.0
-    bias_penalty: float = 1e-2
-    diagonal_penalty: float = 1e-2
+    off_diagonal_penalty: NotNegative = 1.0
+    bias_penalty: NotNegative = 1e-2
+    diagonal_penalty: NotNegative = 1e-2
 
     def _descend(self, data: ScoreData, start: Start) -> None:
         k, present = data.logits.shape[1], start.present

@@ -13,7 +13,7 @@ from coolhead.baselines.classwise.affine import (
     mean_loss,
 )
 from coolhead.baselines.classwise.base import ScoreData
-from coolhead.calibrators.parameters import parameters
+from coolhead.calibrators.parameters import NotNegative, parameters
 from coolhead.numerics.temperature import BOUND
 
 
@@ -36,7 +36,7 @@ class VectorScaling(AffineCalibrator):
 
     _: KW_ONLY
     bias: bool = True
-    penalty: float = 1e-3
+    penalty: NotNegative = 1e-3
 
     def _descend(self, data: ScoreData, start: Start) -> None:
         n_classes, present = data.logits.shape[1], start.present
@@ -81,7 +81,7 @@ class BiasCorrectedTemperature(AffineCalibrator):
     accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
     """
 
-    penalty: float = 1e-3
+    penalty: NotNegative = 1e-3
 
     def _descend(self, data: ScoreData, start: Start) -> None:
         n_classes = data.logits.shape[1]

@@ -15,7 +15,7 @@ from coolhead.baselines.parametric.layers import (
 )
 from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.data import CalibrationData
-from coolhead.calibrators.parameters import parameters
+from coolhead.calibrators.parameters import Count, NotNegative, Seed, parameters
 from coolhead.calibrators.quality import remember_beyond
 from coolhead.calibrators.temperature import set_level
 from coolhead.numerics.blocks import row_blocks
@@ -50,12 +50,12 @@ class ParameterizedTemperature(TemperatureCalibrator):
     """
 
     _: KW_ONLY
-    n_top: int = 10
-    hidden: tuple[int, ...] = (5, 5)
+    n_top: Count = 10
+    hidden: tuple[Count, ...] = (5, 5)
     loss: str = "brier"
-    penalty: float = 1e-4
-    max_iter: int = 200
-    random_state: int = 0
+    penalty: NotNegative = 1e-4
+    max_iter: Count = 200
+    random_state: Seed = 0
 
     def _learn(self, data: CalibrationData) -> None:
         check_choice(self.loss, "loss", "brier", "nll")

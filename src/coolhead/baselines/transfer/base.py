@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.data import CalibrationData
-from coolhead.calibrators.parameters import parameters
+from coolhead.calibrators.parameters import Seed, parameters
 from coolhead.shift.ratio import FEW_SAMPLES
 from coolhead.shift.weights import domain_sample_sizes, effective_sample_size
 
@@ -49,7 +49,7 @@ class TransferCalibrator(TemperatureCalibrator):
     min_domain_share: float = 0.0
     estimator: str = "discriminator"
     max_weight: float = 50.0
-    random_state: int = 0
+    random_state: Seed = 0
 
     def fit(
         self,

@@ -8,7 +8,7 @@ import numpy as np
 from coolhead.baselines.transfer.base import TransferCalibrator
 from coolhead.calibrators.clustered.calibrators import fit_cluster_temperatures
 from coolhead.calibrators.data import CalibrationData
-from coolhead.calibrators.parameters import parameters
+from coolhead.calibrators.parameters import Count, Size, parameters
 from coolhead.calibrators.quality import remember_quality
 from coolhead.calibrators.temperature import set_level
 
@@ -44,10 +44,10 @@ class WeightedClusterTemperature(TransferCalibrator):
 
     uses_features = True
 
-    n_clusters: int = 8
+    n_clusters: Count = 8
     _: KW_ONLY
-    n_init: int = 1
-    min_cluster_size: int = 20
+    n_init: Count = 1
+    min_cluster_size: Size = 20
 
     def _learn(self, data: CalibrationData) -> None:
         weights = self._weigh(data)

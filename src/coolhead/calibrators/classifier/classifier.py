@@ -29,6 +29,7 @@ from coolhead.calibrators.classifier.features import (
 from coolhead.calibrators.classifier.unseen import (
     Fitted,
     Unseen,
+    check_parts,
     estimator_logits,
     fit_estimator,
     frozen_estimator,
@@ -123,6 +124,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Fit the estimator, then the calibrator on rows the estimator did not see."""
+        check_parts(self.estimator, self.calibrator)
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         X, y = indexable(X, y)

@@ -107,6 +107,25 @@ def estimator_logits(
     return aligned
 
 
+def check_parts(estimator: Any, calibrator: Any) -> None:
+    """Refuse what cannot be an estimator or a calibrator, before anything is fitted."""
+    if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
+        raise TypeError(
+            f"estimator is {_told(estimator)}; wanted a classifier as scikit-learn "
+            "knows them, such as LogisticRegression()"
+        )
+    known = not isinstance(calibrator, type) and hasattr(calibrator, "uses_features")
+    if calibrator is not None and not known:
+        raise TypeError(
+            f"calibrator is {_told(calibrator)}; wanted a calibrator of coolhead, such "
+            "as TemperatureScaling(), or None for AutoCalibrator()"
+        )
+
+
+def _told(value: Any) -> str:
+    return f"the class {value.__name__}" if isinstance(value, type) else repr(value)
+
+
 def split_by_source(domains: Any, source: list[Any]) -> tuple[np.ndarray, np.ndarray]:
     """Rows of the source domains, and all other rows."""
     if domains is None:

@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.clustered.line import Line, fit_line
 from coolhead.calibrators.data import CalibrationData
-from coolhead.calibrators.parameters import parameters
+from coolhead.calibrators.parameters import Count, NotNegative, Seed, Size, parameters
 from coolhead.calibrators.temperature import set_level
 from coolhead.numerics.checks import check_choice, check_features
 from coolhead.numerics.newton import Penalty
@@ -82,14 +82,14 @@ class ClusterCalibrator(TemperatureCalibrator):
 
     takes = ("features",)
     uses_features = True
-    n_clusters: int = 8
+    n_clusters: Count = 8
     _: KW_ONLY
     scaling: str | None = None
-    min_cluster_size: int = 20
-    penalty: float = 0.0
-    n_init: int = 10
-    max_iter: int = 300
-    random_state: Any = 0
+    min_cluster_size: Size = 20
+    penalty: NotNegative = 0.0
+    n_init: Count = 10
+    max_iter: Count = 300
+    random_state: Seed = 0
 
     def _learn(self, data: CalibrationData) -> None:
         self._remember(self._fit_clusters(data))
@@ -166,7 +166,7 @@ class RegressedTemperature(ClusterCalibrator):
     _: KW_ONLY
     clip: str = "floor"
     target: str = "temperature"
-    line_penalty: float | str = 0.0
+    line_penalty: NotNegative | str = 0.0
 
     def _learn(self, data: CalibrationData) -> None:
         super()._learn(data)

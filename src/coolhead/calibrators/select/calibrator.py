@@ -15,7 +15,7 @@ from coolhead.calibrators.domains import (
     find_domains,
     leave_one_out,
 )
-from coolhead.calibrators.parameters import parameters
+from coolhead.calibrators.parameters import NotNegative, parameters
 from coolhead.calibrators.parts import OfParts
 from coolhead.calibrators.select.stacking import (
     LeftOutRows,
@@ -99,7 +99,7 @@ class SelectByDomain(OfParts, TemperatureCalibrator):
     metric: Metric = "nll"
     combine: str = "pick"
     prior: Sequence[float] | None = None
-    penalty: float = 0.5
+    penalty: NotNegative = 0.5
 
     @property
     def takes(self) -> tuple[str, ...]:

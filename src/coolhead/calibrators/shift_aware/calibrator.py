@@ -8,7 +8,7 @@ import numpy as np
 
 from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.data import CalibrationData
-from coolhead.calibrators.parameters import parameters
+from coolhead.calibrators.parameters import Count, NotNegative, Seed, parameters
 from coolhead.calibrators.shift_aware.descriptors import (
     DEFAULT,
     Descriptor,
@@ -62,10 +62,10 @@ class ShiftAwareTemperature(TemperatureCalibrator):
     uses_features = True
     descriptors: Sequence[str | Descriptor] | None = None
     _: KW_ONLY
-    penalty: float | str = "auto"
-    n_components: int = 8
-    n_neighbours: int = 5
-    random_state: Any = 0
+    penalty: NotNegative | str = "auto"
+    n_components: Count = 8
+    n_neighbours: Count = 5
+    random_state: Seed = 0
 
     def _learn(self, data: CalibrationData) -> None:
         data = data.without_weightless()

@@ -116,10 +116,24 @@ def neighbour_distance(
     step = max(1, NEIGHBOURS_PER_BLOCK // len(reference.points))
     for start in range(0, len(features), step):
         rows = slice(start, start + step)
-        alike = unit_rows(features[rows]) @ reference.points.T
-        nearest = np.partition(alike, -rank, axis=1)[:, -rank]
-        distance[rows] = 1 - nearest
+        directions = unit_rows(features[rows])
+        alike = directions @ reference.points.T
+        nearest = np.partition(alike, -rank, axis=1)[:, -rank:][:, :1]
+        found = reference.points[(alike == nearest).argmax(axis=1)]
+        distance[rows] = _cosine_distance(directions, found)
     return np.log(np.maximum(distance, SMALLEST_DISTANCE))
+
+
+def _cosine_distance(rows: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """1 - cosine of rows of length one or zero, pair by pair, (n,).
+
+    Single precision finds the neighbour; 1 minus its rounded cosine would keep few
+    digits of a small distance. Half the squared difference keeps them, but takes a row
+    of zeros, whose cosine is zero, for one of length one.
+    """
+    apart = rows.astype(np.float64) - others
+    of_zeros = 2 - rows.any(axis=1) - others.any(axis=1).astype(int)
+    return 0.5 * (np.vecdot(apart, apart) + of_zeros)
 
 
 def feature_length(

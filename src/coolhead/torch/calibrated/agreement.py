@@ -66,7 +66,7 @@ def check_agreement(
     if not differs.any():
         return 0
     rows = np.flatnonzero(differs)
-    lowest, highest = _spans(ask, batch, rows, rounding)
+    lowest, highest = _spans(ask, batch, wanted, rows, rounding)
     for name, found in answers.items():
         nearest = np.clip(found[rows], lowest[name], highest[name])
         beyond = _apart(name, found[rows], nearest)
@@ -125,11 +125,13 @@ def _apart(name: str, found: np.ndarray, wanted: np.ndarray) -> np.ndarray:
 
 
 def _spans(
-    ask: Ask, batch: Batch, rows: np.ndarray, rounding: float
+    ask: Ask, batch: Batch, wanted: Answers, rows: np.ndarray, rounding: float
 ) -> tuple[Answers, Answers]:
     """Smallest and largest answers of NumPy for rows whose inputs move a little."""
     rng = np.random.default_rng(0)
-    several = []
+    # Rows as they are belong to the range, too: where all logits are equal, every move
+    # leads away from the answer.
+    several = [{name: found[rows] for name, found in wanted.items()}]
     for _ in range(N_MOVES):
         logits = _moved(batch.logits[rows], rounding, rng)
         features = batch.features

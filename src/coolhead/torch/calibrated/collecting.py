@@ -79,7 +79,8 @@ def collect_predictions(
     model : network as for `CalibratedModule`; run in evaluation mode on its device.
     loaders : a `DataLoader`, or one for each domain, by its name. Batches are pairs
         (inputs, labels), or dictionaries with `labels` that the network takes.
-    feature_layer : as for `CalibratedModule`. Rows of pixels and tokens have none.
+    feature_layer : as for `CalibratedModule`. Pixels and tokens have features only if
+        it is named; they are then those of the map at the same place.
     ignore_index : label of pixels or tokens to leave out.
     rows_per_batch : of pixels or tokens, so many of a batch at random; all by default.
     progress : show a bar, where standard error is a terminal.
@@ -94,6 +95,8 @@ def collect_predictions(
             for number, (batch, labels) in enumerate(_pairs(loader, domain), 1):
                 output = call(model, batch)
                 seen = None if capture is None else capture.take()
+                if feature_layer is None and np.ndim(scores_in(output)) > 2:
+                    seen = None  # of every token: asked for by name, or not at all
                 part = _rows(output, seen, labels, ignore_index, rows_per_batch, rng)
                 parts.append(part)
                 domains.append(np.repeat(str(domain), len(part[1])))
@@ -153,10 +156,13 @@ def _rows(
         features = None if seen is None else pool(seen, "the network")
         kept = None if features is None else np.asarray(readable(features, "features"))
         return logits, np.asarray(readable(labels, "labels")), kept
-    places = dense_rows(logits, labels, ignore_index=ignore_index)
-    rows, codes = places.logits, places.labels
-    assert codes is not None
-    if most is not None and len(rows) > most:
-        chosen = rng.choice(len(rows), most, replace=False)
-        rows, codes = rows[chosen], codes[chosen]
-    return rows, codes, None
+    places = dense_rows(
+        logits,
+        labels,
+        features=seen,
+        ignore_index=ignore_index,
+        most=most,
+        random_state=rng,
+    )
+    assert places.labels is not None
+    return places.logits, places.labels, places.features

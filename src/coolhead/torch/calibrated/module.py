@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from torch import Tensor, nn
 
 from coolhead.models.dense import find_class_axis
-from coolhead.torch.calibrated.reading import Capture, pool
+from coolhead.torch.calibrated.reading import Capture, features_at, pool
 from coolhead.torch.calibrated.softmax import CalibratedSoftmax, ModuleDetails
 
 
@@ -22,8 +22,9 @@ class CalibratedModule(nn.Module):
         object or dictionary with `logits`, or a pair (logits, features).
     calibrator : fitted on logits (and features) of that network.
     feature_layer : name of the layer whose output is the features (n, d), or whose
-        map (n, c, h, w) is averaged to them; by default the input of the classifier,
-        as in `extract`. Not used where the calibrator needs no features or `model`
+        map (n, c, h, w) is averaged to them, or, for logits per pixel, read at the
+        place of each; by default the input of the classifier, as in `extract`. Not
+        used where the calibrator needs no features or `model`
         returns them itself.
 
     The module starts in evaluation mode: logits with dropout are not the logits that
@@ -59,12 +60,15 @@ class CalibratedModule(nn.Module):
             return found._replace(features=features)
         axis = find_class_axis(tuple(logits.shape))
         places = logits.movedim(axis, -1)
-        found = self.softmax.details(places.flatten(0, -2))
+        shape = places.shape[:-1]
+        rows = None if features is None else features_at(features, shape)
+        found = self.softmax.details(places.flatten(0, -2), rows)
         probabilities = found.probabilities.reshape(places.shape).movedim(-1, axis)
-        temperature = found.temperature
-        if temperature is not None:
-            temperature = temperature.reshape(places.shape[:-1])
-        return ModuleDetails(probabilities, logits, temperature, None)
+        temperature, covered = (
+            None if part is None else part.reshape(shape)
+            for part in (found.temperature, found.covered)
+        )
+        return ModuleDetails(probabilities, logits, temperature, covered, features)
 
     def _observe(self, *inputs: Any, **named: Any) -> tuple[Tensor, Tensor | None]:
         """Logits and features of one call of the network."""
@@ -72,13 +76,15 @@ class CalibratedModule(nn.Module):
         if self.softmax.n_features is None:
             return logits, None
         seen = None if self.capture is None else self.capture.take()
-        if logits.ndim > 2:
-            raise ValueError(
-                f"logits has shape {tuple(logits.shape)}, and this calibrator uses "
-                "features, which pixels and tokens have none of; wanted one that does "
-                "without, such as TemperatureScaling()"
-            )
         features = seen if features is None else features
+        if logits.ndim > 2:
+            if features is None or features.ndim != logits.ndim:
+                raise ValueError(
+                    f"logits has shape {tuple(logits.shape)}, and this calibrator uses "
+                    "features; wanted feature_layer, the name of a layer that gives a "
+                    "map of them, or a calibrator without, such as TemperatureScaling()"
+                )
+            return logits, features
         return logits, pool(features, self.feature_layer or "the network")
 
     def __prepare_scriptable__(self) -> NoReturn:

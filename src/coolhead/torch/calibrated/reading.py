@@ -7,6 +7,8 @@ from typing import Any, Self
 
 import torch
 
+from coolhead.models.dense import find_class_axis
+
 
 @contextmanager
 def feature_reader(
@@ -96,3 +98,15 @@ def pool(features: Any, name: str) -> torch.Tensor:
     raise ValueError(
         f"features of {name} have shape {found}; wanted (n, d) or (n, c, h, w)"
     )
+
+
+def features_at(features: torch.Tensor, places: Any) -> torch.Tensor:
+    """Rows (m, d) of all places of a map, as `coolhead.models.dense_rows` reads it.
+
+    features : (n, d, h', w') for places (n, h, w), or (n, t', d) for (n, t).
+    """
+    grid = features.movedim(find_class_axis(tuple(features.shape)), -1)
+    for dim in range(1, len(places)):
+        steps = torch.arange(places[dim], device=grid.device)
+        grid = grid.index_select(dim, steps * grid.shape[dim] // places[dim])
+    return grid.flatten(0, -2)

@@ -51,9 +51,15 @@ class Descriptors(Exact):
         return torch.cat(columns, dim=1)
 
     def neighbour_distance(self, logits: Tensor, features: Tensor) -> Tensor:
-        alike = _unit_rows(features) @ self.points.T
-        nearest = alike.topk(self.n_neighbours, dim=1).values[:, -1:]
-        return (1 - nearest.double()).clamp(min=SMALLEST_DISTANCE).log()
+        directions = _unit_rows(features)
+        order = (directions @ self.points.T).topk(self.n_neighbours, dim=1).indices
+        found = self.points[order[:, -1]]
+        # As `descriptors._cosine_distance` does, for the same digits.
+        apart = directions.double() - found.double()
+        zeros = [(part == 0).all(dim=1, keepdim=True) for part in (directions, found)]
+        squares = apart.square().sum(dim=1, keepdim=True) + zeros[0].double()
+        distance = 0.5 * (squares + zeros[1].double())
+        return distance.clamp(min=SMALLEST_DISTANCE).log()
 
     def feature_length(self, logits: Tensor, features: Tensor) -> Tensor:
         squares = self._from_center(features).square().sum(dim=1, keepdim=True)

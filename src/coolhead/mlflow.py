@@ -1,0 +1,176 @@
+"""MLflow: a calibrated classifier as a `pyfunc` model, its scores and its report.
+
+`import coolhead.mlflow`, then inside `with mlflow.start_run():`. Nothing here imports
+mlflow before it is used.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+from coolhead.archive import DomainArchive
+from coolhead.calibrators.classifier import CalibratedClassifier
+from coolhead.evaluate import DomainScores, evaluate_domains
+from coolhead.extras import needs
+from coolhead.metrics.intervals import Interval
+from coolhead.models.reading import innermost, package_of
+from coolhead.persist import load_calibrator, save_calibrator
+
+__all__ = ["CalibratedModel", "log_evaluation", "log_model", "metrics_of"]
+
+MODEL_FILE = "model.skops"
+UNUSUAL = re.compile(r"[^\w\-. :/]")  # in the name of a metric
+
+
+class CalibratedModel:
+    """What `mlflow.pyfunc.load_model` gives: tables in, tables out."""
+
+    def __init__(self, model: CalibratedClassifier):
+        self.model = model
+
+    def predict(self, X: Any, params: Any = None) -> Any:
+        """A pandas frame: `prob_*` of every class, `predicted` and `confidence`."""
+        import pandas
+
+        probabilities = self.model.predict_proba(X)
+        names = [f"prob_{name}" for name in self.model.classes_]
+        frame = pandas.DataFrame(
+            probabilities, columns=names, index=getattr(X, "index", None)
+        )
+        frame["predicted"] = self.model.classes_[probabilities.argmax(axis=1)]
+        frame["confidence"] = probabilities.max(axis=1)
+        return frame
+
+
+def log_model(
+    model: CalibratedClassifier,
+    name: str = "model",
+    *,
+    trusted: Sequence[str] = (),
+    **settings: Any,
+) -> Any:
+    """Log a fitted `CalibratedClassifier` as a pyfunc model of the active run.
+
+    Parameters
+    ----------
+    model : it is written by `save_calibrator`, as a file that runs no code. What MLflow
+        itself puts around it names the module that reads it: trust it like code.
+    name : of the logged model.
+    trusted : types inside the estimator beyond scikit-learn's plain ones, as in
+        `save_calibrator`; a refusal lists them.
+    settings : further arguments of `mlflow.pyfunc.log_model`, such as `signature`,
+        `input_example` or `registered_model_name`.
+
+    Returns
+    -------
+    mlflow's `ModelInfo`; ``mlflow.pyfunc.load_model(info.model_uri).predict(X)``.
+    """
+    with needs("coolhead.mlflow"):
+        import mlflow.pyfunc
+    if not isinstance(model, CalibratedClassifier):
+        raise TypeError(
+            f"model is a {type(model).__name__}; wanted a fitted CalibratedClassifier"
+        )
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / MODEL_FILE
+        save_calibrator(model, path, trusted=trusted)
+        given = {"pip_requirements": requirements(model), **settings}
+        return mlflow.pyfunc.log_model(
+            name=name,
+            loader_module=__name__,
+            data_path=str(path),
+            model_config={"trusted": list(trusted)},
+            **given,
+        )
+
+
+def requirements(model: CalibratedClassifier) -> list[str]:
+    """The packages, with their versions here, that a logged model is read with."""
+    used = ["coolhead", "numpy", "scikit-learn", "pandas"]
+    family = package_of(innermost(model.estimator_))
+    return [f"{name}=={version(name)}" for name in [*used, family] if name]
+
+
+def _load_pyfunc(path: str, model_config: dict[str, Any] | None = None) -> Any:
+    """The other half of `log_model`, which MLflow calls by this name."""
+    trusted = (model_config or {}).get("trusted", ())
+    return CalibratedModel(load_calibrator(path, trusted=trusted))
+
+
+def log_evaluation(
+    model: Any,
+    data: Any,
+    y: Any = None,
+    *,
+    sample_domain: Any = None,
+    fitted_on: Iterable[str] | None = None,
+    source: Iterable[str] = (),
+    n_draws: int = 1000,
+) -> list[DomainScores]:
+    """Log how well a model does in each domain: metrics, all numbers, and the report.
+
+    Metrics are called `ece_after/DOMAIN`, `ece_after_low/DOMAIN`, ... as in
+    `DomainScores`; `calibration.html` is the report of `coolhead evaluate --report`.
+
+    Parameters
+    ----------
+    model : a fitted `CalibratedClassifier`, or a calibrator of logits.
+    data, y, sample_domain : X, labels and domains of rows that nobody learned from; for
+        a calibrator of logits, a `DomainArchive` with labels alone.
+    fitted_on, source, n_draws : see `coolhead.evaluate.evaluate_domains`.
+    """
+    with needs("coolhead.mlflow"):
+        import mlflow
+    from coolhead.report import write_evaluation_report
+
+    if isinstance(model, CalibratedClassifier):
+        data, model = _archive(model, data, y, sample_domain), model.calibrator_
+    lines = evaluate_domains(
+        model, data, fitted_on=fitted_on, source=source, n_draws=n_draws
+    )
+    mlflow.log_metrics(metrics_of(lines))
+    with TemporaryDirectory() as folder:
+        report = Path(folder) / "calibration.html"
+        write_evaluation_report(report, model, data, lines, {})
+        mlflow.log_artifact(str(report))
+    return lines
+
+
+def metrics_of(lines: Sequence[DomainScores]) -> dict[str, float]:
+    """`{"ece_after/DOMAIN": value}`; what MLflow allows in no name becomes _."""
+    found: dict[str, float] = {}
+    for line in lines:
+        domain = UNUSUAL.sub("_", line.domain)
+        if f"n_rows/{domain}" in found:
+            raise ValueError(
+                f"two domains become {domain!r} in the names of metrics; wanted names "
+                "that differ in letters, digits, space or any of _ - . : /"
+            )
+        for name, value in line._asdict().items():
+            if isinstance(value, Interval):
+                limits = {"": value.estimate, "_low": value.low, "_high": value.high}
+                found |= {f"{name}{end}/{domain}": limits[end] for end in limits}
+            elif isinstance(value, float | int) and name != "seen":
+                found[f"{name}/{domain}"] = float(value)
+    return found
+
+
+def _archive(
+    model: CalibratedClassifier, X: Any, y: Any, domains: Any
+) -> DomainArchive:
+    """Logits and features of the classifier, as its calibrator sees them."""
+    if y is None:
+        raise ValueError("y is missing; wanted the labels of the rows")
+    logits, features = model._query(X)
+    return DomainArchive(
+        logits,
+        features,
+        [str(label) for label in np.asarray(y)],
+        domains,
+        class_names=[str(name) for name in model.classes_],
+    )
