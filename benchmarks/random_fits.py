@@ -21,6 +21,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+import coolhead as ch
 from numerics.random_problems import (
     LOPSIDED,
     MASKS,
@@ -29,8 +30,6 @@ from numerics.random_problems import (
     oracle,
     random_problem,
 )
-
-import coolhead as ch
 
 KINDS = ("float64", "float32", "float16", "lopsided", "groups")
 
