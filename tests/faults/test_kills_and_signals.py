@@ -9,9 +9,11 @@ import shutil
 import signal
 import subprocess
 import time
+from dataclasses import replace
 
 import pytest
 
+from coolhead.experiment.record import read_run_record
 from faults.commands import (
     hidden,
     kill_at_random,
@@ -179,3 +181,24 @@ def test_a_read_only_file_system(commands, noted, tmp_path, name):
         noted("read-only file system", name, 1)
     finally:
         subprocess.run(["umount", str(place)], check=True)
+
+
+# Every question is answered with another year, most of them before the last.
+JUMPING = """
+import itertools, time
+real, years = time.time, itertools.cycle([0, -3, 2, -20, 1])
+time.time = lambda: real() + next(years) * 3.15e7
+"""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [n if n == "sweep" else pytest.param(n, marks=long) for n in NAMES],
+)
+def test_a_clock_that_jumps(commands, whole, noted, tmp_path, name):
+    command, (wanted, _) = commands[name], whole(name)
+    odd = replace(command, before=JUMPING + command.before)
+    assert odd.finish(tmp_path) == wanted
+    if name == "sweep":
+        assert read_run_record(tmp_path / "runs" / "small")["seconds_of_last_run"] >= 0
+    noted("a clock that jumps, mostly backwards", name, 1)
