@@ -63,8 +63,10 @@ def tables_of(path: Path) -> str:
 def random_fits(path: Path) -> str:
     found = last_json(path)
     return (
-        "\n## Random fits\n\n`benchmarks/random_fits.py`: ordinary and hostile problems "
-        "against SciPy's root finder on the\nplain derivative of the loss in float64. "
+        "\n## Random fits\n\n`benchmarks/random_fits.py`: ordinary and hostile "
+        "problems "
+        "against SciPy's root\nfinder on the plain derivative of the loss in "
+        "float64. "
         f"{found['fits']} fits, {found['disagreeing']} of another status than the "
         f"oracle's.\n\n{tables_of(path)}\n*lopsided*: float32, 1000 classes, of which "
         "most are alike or far below one of them.\n"
