@@ -9,7 +9,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 import coolhead as ch
-from contract.problems import calibrators, fitted
+from contract.problems import calibrators, fitted, ordinary_problem
 from coolhead.numerics.single_thread import blas_threads, one_blas_thread
 from coolhead.shift import density_ratio
 from coolhead.shift.clusters import partition_features
@@ -18,24 +18,8 @@ from coolhead.shift.clusters import partition_features
 EVERY = {name: c for name, c in calibrators().items() if name != "OutsideCalibrator"}
 
 
-def wide_problem(n_rows=2100, n_classes=24, n_features=300):
-    """Large enough for BLAS to divide its products among threads."""
-    rng = np.random.default_rng(3)
-    shift = np.repeat([0.0, 2.0, 4.0], n_rows // 3)
-    features = rng.normal(size=(n_rows, n_features)).astype(np.float32)
-    features[:, 0] += shift
-    honest = rng.normal(scale=2, size=(n_rows, n_classes))
-    return {
-        "logits": (honest * (1 + shift[:, None] / 2)).astype(np.float32),
-        "labels": (honest + rng.gumbel(size=honest.shape)).argmax(axis=1),
-        "features": features,
-        "domains": np.repeat(["a", "b", "c"], n_rows // 3),
-        "source": "a",
-        "reference": rng.normal(size=(900, n_features)).astype(np.float32),
-    }
-
-
-PROBLEM = wide_problem()
+# Large enough for BLAS to divide its products among threads.
+PROBLEM = ordinary_problem(2100, 24, 300)
 
 
 def blas():
