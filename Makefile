@@ -9,7 +9,8 @@ OLDEST ?= tests/numerics tests/calibrators tests/archive tests/persist tests/shi
   --ignore tests/persist/test_forged_calibrators.py
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint types tests wheel docs look test-pythons test-oldest bench clean
+.PHONY: demo test test-long lint types tests wheel docs look test-pythons test-oldest \
+  bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/coolhead demo
@@ -25,6 +26,18 @@ types: $(VENV)/.test
 
 tests: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
+
+# What takes longer, before a release: thirty kills of every command, every fault
+# everywhere; then the page that tells.
+test-long: $(VENV)/.test
+	mkdir -p build
+	rm -f build/faults.jsonl
+	COOLHEAD_FAULTS=$(CURDIR)/build/faults.jsonl \
+	  $(BIN)/python -m pytest -m "long or not long" tests/faults tests/dask_cluster
+	$(BIN)/python benchmarks/random_fits.py 5000 > build/random_fits.txt
+	nice -n 19 $(BIN)/python benchmarks/soak.py > build/soak.txt
+	$(BIN)/python scripts/write_faults_page.py build/faults.jsonl \
+	  --random-fits build/random_fits.txt --soak build/soak.txt
 
 # The built wheel must work without the source tree.
 wheel: $(VENV)/.test

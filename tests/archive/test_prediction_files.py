@@ -259,3 +259,27 @@ def test_a_failure_in_the_middle_leaves_nothing(tmp_path, ending):
 def test_an_unknown_ending_is_refused_before_reading(tmp_path):
     with pytest.raises(ValueError, match=r"wanted one of .*\.parquet"):
         write_blocks(iter(()), tmp_path / "out.xlsx")
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow"])
+def test_pieces_that_must_be_held_are_told_beforehand(tmp_path, monkeypatch, ending):
+    values = np.random.default_rng(0).normal(size=(3000, 4)).astype(np.float32)
+    table = pl.DataFrame({"logits": values})
+    path = tmp_path / f"x.{ending}"
+    if ending == "parquet":
+        table.write_parquet(path, row_group_size=3000)
+    else:
+        table.write_ipc(path)
+    opened = open_predictions(path)
+    assert 0.9 * values.nbytes < opened.held_bytes < 1.1 * values.nbytes
+    assert sum(map(len, stream_blocks(opened))) == 3000  # silent
+    monkeypatch.setattr("coolhead.archive.stream.HELD_SILENTLY", values.nbytes)
+    with pytest.warns(UserWarning, match=r"x\..*held whole.*row groups of"):
+        assert sum(map(len, stream_blocks(opened))) == 3000
+    monkeypatch.setattr("coolhead.archive.stream._machine_memory", lambda: 1e4)
+    with pytest.raises(ValueError, match="GB that there are"):
+        next(stream_blocks(opened))
+    table.write_parquet(tmp_path / "small.parquet", row_group_size=100)
+    small = open_predictions(tmp_path / "small.parquet")
+    assert small.held_bytes < 0.1 * values.nbytes
+    assert sum(map(len, stream_blocks(small))) == 3000  # silent, and allowed

@@ -108,7 +108,7 @@ def fitted(calibrator: Any, problem: Problem) -> Any:
 
 def problems() -> dict[str, Problem]:
     """Name → logits, labels, features, domains, source and reference."""
-    ordinary = _ordinary()
+    ordinary = ordinary_problem()
     surest = np.abs(ordinary["logits"]).max()
     return {
         "ordinary": ordinary,
@@ -135,7 +135,7 @@ def problems() -> dict[str, Problem]:
 
 def masked_problem() -> Problem:
     """Some classes are impossible in some rows: their logit is minus infinity."""
-    problem = _ordinary()
+    problem = ordinary_problem()
     logits, labels = problem["logits"].copy(), problem["labels"]
     rows = np.arange(0, N_ROWS, 3)
     logits[rows, (labels[rows] + 1) % N_CLASSES] = -np.inf
@@ -146,18 +146,20 @@ def masked_problem() -> Problem:
     return {**problem, "logits": logits}
 
 
-def _ordinary() -> Problem:
+def ordinary_problem(
+    n_rows: int = N_ROWS, n_classes: int = N_CLASSES, n_features: int = N_FEATURES
+) -> Problem:
     """Three domains; overconfidence grows along the first feature."""
     rng = np.random.default_rng(3)
-    shift = np.repeat([0.0, 2.0, 4.0], N_ROWS // 3)
-    features = rng.normal(size=(N_ROWS, N_FEATURES)).astype(np.float32)
+    shift = np.repeat([0.0, 2.0, 4.0], n_rows // 3)
+    features = rng.normal(size=(n_rows, n_features)).astype(np.float32)
     features[:, 0] += shift
-    honest = rng.normal(scale=2, size=(N_ROWS, N_CLASSES))
+    honest = rng.normal(scale=2, size=(n_rows, n_classes))
     return {
         "logits": (honest * (1 + shift[:, None] / 2)).astype(np.float32),
         "labels": (honest + rng.gumbel(size=honest.shape)).argmax(axis=1),
         "features": features,
-        "domains": np.repeat(["a", "b", "c"], N_ROWS // 3),
+        "domains": np.repeat(["a", "b", "c"], n_rows // 3),
         "source": "a",
-        "reference": rng.normal(size=(200, N_FEATURES)).astype(np.float32),
+        "reference": rng.normal(size=(200, n_features)).astype(np.float32),
     }

@@ -2,7 +2,10 @@
 
 import base64
 import io
+import signal
 import struct
+import subprocess
+import sys
 
 import numpy as np
 import polars as pl
@@ -117,6 +120,20 @@ def test_pages_that_claim_more_than_they_hold(run, tmp_path, found, forged, reas
     assert f"{path} cannot be read: " in message
     assert reason in message
     assert not out.exists()
+
+
+READ = "import polars, sys; polars.scan_parquet(sys.argv[1]).collect()"
+
+
+def test_the_page_check_is_still_needed(tmp_path):
+    """Without it one changed byte ends the process; once it does not, it can go."""
+    path, numbers = tmp_path / "x.parquet", np.arange(9, dtype=np.float32)
+    pl.DataFrame({"logit_0": numbers}).write_parquet(path, compression="uncompressed")
+    content = path.read_bytes()
+    path.write_bytes(content.replace(b"\x2c\x15\x12", b"\x2c\x15\x0f", 1))
+    words = [sys.executable, "-c", READ, str(path)]
+    done = subprocess.run(words, capture_output=True, check=False)
+    assert done.returncode == -signal.SIGABRT
 
 
 def test_an_encrypted_column_that_is_not_used_is_no_damage(tmp_path):

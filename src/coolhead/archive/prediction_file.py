@@ -45,6 +45,7 @@ class PredictionFile:
     load : gives the arrays of all rows; domains may be codes into `domain_names`.
     mapped : True where `load` maps the file into memory and reads nothing.
     bytes_per_row : of all arrays together.
+    held_bytes : what `blocks` must read at once, however few rows it gives.
     label_names : reads the distinct labels where they are names, "" for none; None
         where labels are class numbers.
     named_labels : True where the file holds names and `blocks` and `load` give the
@@ -61,6 +62,7 @@ class PredictionFile:
     metadata: dict[str, Any] = field(default_factory=dict)
     mapped: bool = False
     bytes_per_row: int = 0
+    held_bytes: int = 0
     label_names: Callable[[], set[str]] | None = None
     named_labels: bool = False
 

@@ -1,5 +1,7 @@
 """Blocks of rows, checked: an error names the row of the file, not of the block."""
 
+import os
+import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -16,6 +18,9 @@ from coolhead.numerics.probabilities import (
 )
 
 BYTES_PER_BLOCK = 2**23
+# Measured: a row group is there twice, packed or as read, and as a table.
+TIMES_HELD = 2
+HELD_SILENTLY, BYTES_PER_GROUP = 2**29, 2**26
 
 
 class Block(NamedTuple):
@@ -38,12 +43,16 @@ def stream_blocks(
 ) -> Iterator[Block]:
     """The rows of a file in order, `n_rows` at a time, in constant memory.
 
+    A table is held in the pieces it was written in. Where these are large, a warning
+    says so before they are read; where they exceed the machine, they are refused.
+
     scores : "logits", or "probabilities" where the file has no logits.
     n_rows : rows per block; by default as many as make about eight megabytes.
     """
     name = score_column(file, scores)
     start, suspicious = 0, scores == "logits"
     with naming(file.path):
+        _say_what_is_held(file)
         for columns in file.blocks(n_rows or block_length(file)):
             suspicious = suspicious and _look_probable(columns[name])
             yield _checked_block(columns, name, scores, start)
@@ -53,6 +62,29 @@ def stream_blocks(
         # One row of logits may well sum to one by chance, a file of them does not.
         if suspicious and start > 1:
             raise ValueError(f"{probabilities_message(name)}, or say --input")
+
+
+def _say_what_is_held(file: PredictionFile) -> None:
+    needed = TIMES_HELD * file.held_bytes
+    if needed <= HELD_SILENTLY:
+        return
+    rows = max(1, BYTES_PER_GROUP // max(file.bytes_per_row, 1))
+    told = (
+        f"{file.path} was written in pieces of up to {file.held_bytes / 1e9:.2g} GB, "
+        f"each of which is held whole: about {needed / 1e9:.2g} GB of memory"
+    )
+    advice = f"a Parquet file with row groups of {rows} rows needs no more than others"
+    there = _machine_memory()
+    if needed > there:
+        raise ValueError(f"{told}, of {there / 1e9:.2g} GB that there are; {advice}")
+    warnings.warn(f"{told}; {advice}", stacklevel=2)
+
+
+def _machine_memory() -> float:
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):  # Windows
+        return float("inf")
 
 
 def block_length(file: PredictionFile) -> int:

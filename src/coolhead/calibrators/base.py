@@ -1,5 +1,6 @@
 """What every calibrator has in common, and those that divide the logits by T(x)."""
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from coolhead.numerics.checks import (
     check_logit_values,
     missing_features_message,
 )
+from coolhead.numerics.single_thread import one_blas_thread
 from coolhead.shift.clusters import Clusters, locate
 from coolhead.shift.coverage import Coverage, coverage
 
@@ -109,9 +111,10 @@ class Calibrator(BaseEstimator):
 
     def fit_data(self, data: CalibrationData) -> Self:
         """Learn from a checked record; what is not in `takes` stays hidden."""
-        self.fit_part(data)
-        if self.uses_features and not hasattr(self, "clusters_"):
-            self.clusters_ = data.regions()
+        with one_blas_thread():
+            self.fit_part(data)
+            if self.uses_features and not hasattr(self, "clusters_"):
+                self.clusters_ = data.regions()
         return self
 
     def fit_part(self, data: CalibrationData) -> Self:
@@ -150,13 +153,17 @@ class Calibrator(BaseEstimator):
         self, logits: ArrayLike, features: ArrayLike | None = None
     ) -> np.ndarray:
         """Calibrated probabilities (n, k)."""
-        return self._predict(*self._check_query(logits, features))[0]
+        query = self._check_query(logits, features)
+        with self._same_bits():
+            return self._predict(*query)[0]
 
     def confidence(
         self, logits: ArrayLike, features: ArrayLike | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Calibrated confidence and predicted class, (n,) each."""
-        return self._confidence(*self._check_query(logits, features))
+        query = self._check_query(logits, features)
+        with self._same_bits():
+            return self._confidence(*query)
 
     def details(
         self, logits: ArrayLike, features: ArrayLike | None = None
@@ -166,10 +173,11 @@ class Calibrator(BaseEstimator):
         Where predictions do not depend on features, cluster and coverage are None.
         """
         logits, rows = self._check_query(logits, features)
-        answer = self._predict(logits, rows)
-        if rows is None:
-            return PredictionDetails(*answer, None, None)
-        nearest, distance = locate(self.clusters_, rows)
+        with self._same_bits():
+            answer = self._predict(logits, rows)
+            if rows is None:
+                return PredictionDetails(*answer, None, None)
+            nearest, distance = locate(self.clusters_, rows)
         return PredictionDetails(*answer, nearest, distance <= 1, distance)
 
     def coverage(self, features: ArrayLike) -> Coverage:
@@ -185,6 +193,10 @@ class Calibrator(BaseEstimator):
                 "features, or coolhead.shift.coverage(batch, calibration_features)"
             )
         return coverage(features, self.clusters_)
+
+    def _same_bits(self) -> AbstractContextManager[None]:
+        """For any number of threads; only products of features would differ."""
+        return one_blas_thread() if self.uses_features else nullcontext()
 
     def _learn(self, data: CalibrationData) -> None:
         raise NotImplementedError(f"{type(self).__name__} does not define _learn")
@@ -244,7 +256,8 @@ class TemperatureCalibrator(Calibrator):
         logits, features = self._check_query(logits, features)
         # The softmax would notice NaN in logits; here it does not come to that.
         check_logit_values(logits, "logits")
-        return self._temperatures(logits, features)
+        with self._same_bits():
+            return self._temperatures(logits, features)
 
     def _predict(self, logits: np.ndarray, features: Any) -> Answer:
         temperature = self._temperatures(logits, features)

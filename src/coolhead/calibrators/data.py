@@ -36,6 +36,8 @@ from coolhead.shift.ratio import DensityRatio, density_ratio
 # What a calibrator may take beside logits, labels, domains and weights.
 KINDS = ("features", "source", "reference", "target")
 _DOMAINS = ("temperatures of domains",)
+# Squares of what is larger leave the range of float64 once they are added up.
+LARGEST_FEATURE = 1e100
 
 
 class Target(NamedTuple):
@@ -124,12 +126,12 @@ class CalibrationData:
         names = check_domains(sample_domain, n_rows) if known else None
         domains = find_domains(names, source_domain, n_rows)
         if features is not None:
-            features = check_features(features, n_rows)
+            features = _within_reach(check_features(features, n_rows), "features")
         width = None if features is None else features.shape[1]
         if reference_features is not None:
-            reference_features = check_features(
-                reference_features, None, width, "reference_features"
-            )
+            name = "reference_features"
+            rows = check_features(reference_features, None, width, name)
+            reference_features = _within_reach(rows, name)
         return cls(
             summarise_rows(array, labels, scores=np.ndim(logits) == 1),
             labels,
@@ -287,7 +289,8 @@ def _check_target(
                 "target_logits is given without target_features; wanted both"
             )
         return None
-    features = check_features(features, None, width, "target_features")
+    name = "target_features"
+    features = _within_reach(check_features(features, None, width, name), name)
     if logits is None:
         return Target(features, None)
     logits = check_logits(logits, "target_logits")
@@ -302,3 +305,17 @@ def _check_target(
             "wanted the same rows"
         )
     return Target(features, logits)
+
+
+def _within_reach(features: np.ndarray, name: str) -> np.ndarray:
+    """At least one row, and none so far away that no distance to it is a number."""
+    if len(features) == 0:
+        raise ValueError(f"{name} has 0 rows; wanted at least one")
+    if features.dtype == np.float64:
+        largest = max(features.max(), -features.min())
+        if largest > LARGEST_FEATURE:
+            raise ValueError(
+                f"{name} holds {largest:.3g} (in absolute value); wanted at most "
+                f"{LARGEST_FEATURE:.0e}"
+            )
+    return features

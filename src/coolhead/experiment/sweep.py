@@ -81,14 +81,14 @@ def run_sweep(
     for name in ("cells", "classifiers"):
         (run / name).mkdir(parents=True, exist_ok=True)
     tell = report or (lambda what, done, failed, total: None)
-    started = time.time()
+    started = time.monotonic()
     plan = make_plan(protocol, run)
     with _workers(scheduler):
         errors = _train(plan, jobs, tell)
         found = [job for job in plan.jobs if _is_done(job)]
         _run_cells(plan, found, errors, jobs, tell)
     assemble(run, [job.path for job in plan.jobs])
-    write_run_record(run, protocol, plan, seconds=time.time() - started)
+    write_run_record(run, protocol, plan, seconds=time.monotonic() - started)
     failures = [_failures(job) for job in plan.jobs]
     notes = dict.fromkeys(job.note for job in plan.jobs if job.note is not None)
     return Outcome(

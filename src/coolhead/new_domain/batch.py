@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from coolhead.numerics.single_thread import one_blas_thread
 from coolhead.numerics.softmax import confidence, softmax
 
 # Rows that classes are dealt out to: the cost grows with the cube.
@@ -28,6 +29,7 @@ class SecondClassifier:
     weights: np.ndarray
     bias: np.ndarray
 
+    @one_blas_thread()
     def predict(self, features: np.ndarray) -> np.ndarray:
         """The class with the largest score, (n,)."""
         return np.argmax(features @ self.weights + self.bias, axis=1)
@@ -67,6 +69,7 @@ class SeenRows(NamedTuple):
     features: np.ndarray | None
 
 
+@one_blas_thread()
 def see(calibrator: Any, logits: np.ndarray, features: Any) -> SeenRows:
     """Ask a fitted calibrator about checked rows."""
     given = features if calibrator.uses_features else None
@@ -110,6 +113,7 @@ def dealt_probability(
     return float(found[pairs[0], dealt[pairs[1]]].mean())
 
 
+@one_blas_thread()
 def train_second(
     features: np.ndarray, labels: np.ndarray, n_classes: int
 ) -> SecondClassifier:

@@ -2,19 +2,20 @@
 
 import warnings
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.checks import check_choice
+from coolhead.numerics.single_thread import one_blas_thread
 
 RADIUS_QUANTILE = 0.99
-THREADS_FROM = 2**24
 MANY_COLUMNS, REHEARSED = 256, 32
 REGION_ROWS = 5_000
 SMALLEST_REGION = 5
@@ -40,6 +41,7 @@ class Clusters:
         """Scaled float64 copy of `features`."""
         return _scaled(features, np.float64, self.scaling, self.shift, self.scale)
 
+    @one_blas_thread()
     def assign(self, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Index of the nearest centre and the distance to it, (n,) each."""
         nearest = np.empty(len(features), np.intp)
@@ -105,9 +107,10 @@ def partition_features(
     if scaled.size and not np.abs(scaled).max() < limit:
         np.clip(scaled, -limit, limit, out=scaled)
     settings = {"max_iter": max_iter, "random_state": random_state, "copy_x": False}
-    # Threads that wait for each other cost a modest k-means more than they save.
-    threads = 1 if scaled.size < THREADS_FROM else None
-    with threadpool_limits(threads), warnings.catch_warnings():
+    # Threads add up the members of a cluster in whatever order they are done. The
+    # number is each thread's own with OpenMP, the whole process's with BLAS.
+    one = _thread_pools().limit(limits=1, user_api="openmp")
+    with one_blas_thread(), one, warnings.catch_warnings():
         # Fewer distinct points than clusters: handled below.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = _fit_kmeans(scaled, min(n_clusters, len(scaled)), n_init, settings)
@@ -126,6 +129,12 @@ def partition_features(
     if partition.n_merged:
         warn_of_merging(n_clusters, len(features), partition)
     return partition
+
+
+@cache
+def _thread_pools() -> ThreadpoolController:
+    """Looking for them takes milliseconds; k-means has loaded its own by now."""
+    return ThreadpoolController()
 
 
 def _fit_kmeans(

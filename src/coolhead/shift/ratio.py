@@ -14,6 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 
+from coolhead.numerics.single_thread import one_blas_thread
 from coolhead.shift.compression import compress
 from coolhead.shift.inputs import feature_rows
 from coolhead.shift.published import published_ratio
@@ -84,6 +85,7 @@ class DensityRatio:
         return bool(self.reasons)
 
 
+@one_blas_thread()
 def density_ratio(
     features: Any,
     target_features: Any,

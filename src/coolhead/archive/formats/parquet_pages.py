@@ -21,17 +21,23 @@ PLACES = {DATA: 5, DICTIONARY: 7, DATA_V2: 8}
 LARGEST = 2**31 - 1
 
 
-def check_pages(path: Path) -> None:
-    """Refuse a file whose pages claim values or bytes that cannot be in them."""
+def check_pages(path: Path) -> int:
+    """Refuse a file whose pages claim values or bytes that cannot be in them.
+
+    Returns the bytes of its largest row group, unpacked: polars reads one at a time.
+    """
+    largest = 0
     with open(path, "rb") as stream:
         end = stream.seek(-8, os.SEEK_END)
         footer = end - int.from_bytes(stream.read(4), "little")
         stream.seek(max(0, footer))
         for group in _struct(BytesIO(stream.read()))[ROW_GROUPS]:
-            for chunk in group[COLUMNS]:
-                # polars itself refuses an encrypted column, if one is wanted.
-                if ENCRYPTION not in chunk:
-                    _check_chunk(stream, chunk[COLUMN], footer)
+            # polars itself refuses an encrypted column, if one is wanted.
+            plain = [c[COLUMN] for c in group[COLUMNS] if ENCRYPTION not in c]
+            for chunk in plain:
+                _check_chunk(stream, chunk, footer)
+            largest = max(largest, sum(chunk[UNPACKED] for chunk in plain))
+    return largest
 
 
 def _check_chunk(stream: BinaryIO, chunk: dict[int, Any], footer: int) -> None:

@@ -32,7 +32,7 @@ def open_table(path: Path, kind: str, keep: Sequence[str] = ()) -> PredictionFil
     keep : names of further columns that blocks hold as they are, under "kept".
     """
     try:
-        frame, schema = _scan(path, kind)
+        frame, schema, held = _scan(path, kind)
         n_rows = None if kind == "csv" else frame.select(pl.len()).collect().item()
     except UNREADABLE as error:
         refuse_damaged(path, error)
@@ -59,6 +59,9 @@ def open_table(path: Path, kind: str, keep: Sequence[str] = ()) -> PredictionFil
     frame = frame.select(used)
     widths = {name: _width(schema, ms) for name, ms in groups.items()}
     widths |= dict.fromkeys(singles, 1)
+    if kind == "arrow":
+        # Its batches may be of any size, and polars keeps them.
+        held = n_rows * sum(_width_in_bytes(kind) for kind in schema.dtypes())
     batches = partial(frame.collect_batches, maintain_order=True, lazy=True)
     if kind == "csv":
         batches = partial(_csv_batches, path, schema, used)
@@ -88,23 +91,24 @@ def open_table(path: Path, kind: str, keep: Sequence[str] = ()) -> PredictionFil
         load,
         class_names=class_names,
         bytes_per_row=8 * sum(widths.values()),
+        held_bytes=held,
         label_names=label_names,
         named_labels=_is_text(schema.get("label")),
     )
 
 
-def _scan(path: Path, kind: str) -> tuple[pl.LazyFrame, pl.Schema]:
+def _scan(path: Path, kind: str) -> tuple[pl.LazyFrame, pl.Schema, int]:
+    """A table, its columns, and how many bytes of it are read at a time at least."""
     if kind == "parquet":
         frame = pl.scan_parquet(path, glob=False)
         schema = frame.collect_schema()
         try:
-            check_pages(path)
+            return frame, schema, check_pages(path)
         except ValueError as error:
             refuse_damaged(path, error)
-        return frame, schema
     if kind == "arrow":
         frame = pl.scan_ipc(path, glob=False)
-        return frame, frame.collect_schema()
+        return frame, frame.collect_schema(), 0
     read = partial(pl.scan_csv, path, glob=False, separator=_separator(path))
     found = read(infer_schema_length=100).collect_schema()
     types: dict[str, Any] = {
@@ -113,7 +117,7 @@ def _scan(path: Path, kind: str) -> tuple[pl.LazyFrame, pl.Schema]:
     # Types are fixed before reading: a later row must not change them.
     types |= {name: pl.String for name in ("domain", "id") if name in found}
     frame = read(schema_overrides=types)
-    return frame, frame.collect_schema()
+    return frame, frame.collect_schema(), 0
 
 
 def _separator(path: Path) -> str:
@@ -188,6 +192,13 @@ def _width(schema: pl.Schema, members: list[str]) -> int:
     if len(members) == 1 and isinstance(kind, pl.Array):
         return int(kind.shape[0])
     return len(members)
+
+
+def _width_in_bytes(kind: Any) -> int:
+    """Of one cell; of texts and lists, whose length nobody knows, a pointer."""
+    if isinstance(kind, pl.Array):
+        return kind.shape[0] * _width_in_bytes(kind.inner)
+    return {pl.Float32: 4, pl.Float16: 2}.get(kind, 8)
 
 
 def _arrays(

@@ -13,6 +13,7 @@ from scipy.optimize import minimize
 
 from coolhead.baselines.classwise.base import ScoreCalibrator, ScoreData
 from coolhead.numerics.blocks import row_blocks
+from coolhead.numerics.single_thread import one_blas_thread
 from coolhead.numerics.slopes import affine_slopes, filled
 from coolhead.numerics.temperature import fit_temperature
 
@@ -59,6 +60,7 @@ class AffineCalibrator(ScoreCalibrator):
     def _descend(self, data: ScoreData, start: Start) -> None:
         raise NotImplementedError(f"{type(self).__name__} does not define its fit")
 
+    @one_blas_thread()
     def _probabilities(self, logits: np.ndarray) -> np.ndarray:
         values = filled(logits)
         slope = self.slope_

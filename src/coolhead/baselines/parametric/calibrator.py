@@ -21,6 +21,7 @@ from coolhead.calibrators.temperature import set_level
 from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.checks import check_choice
 from coolhead.numerics.masks import distances, hide_masked, useful_drops
+from coolhead.numerics.single_thread import one_blas_thread
 from coolhead.numerics.slopes import temperature_slopes
 from coolhead.numerics.temperature import BOUND
 
@@ -112,6 +113,7 @@ class ParameterizedTemperature(TemperatureCalibrator):
         free = (output > low) & (output < high)
         return self.temperature_ * np.exp(np.clip(output, low, high)), free
 
+    @one_blas_thread()
     def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
         largest = largest_logits(logits, self.n_top, self.reach_)
         inputs = (largest - self.shift_) / self.scale_
