@@ -64,6 +64,16 @@ class CalibrationData:
     find_partition : how k-means is run; a sweep looks into a folder first.
     memo : clusters, regions and density ratios found so far, so that methods fitted on
         the same record share them.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([1.0, 2.0])
+    >>> record = ch.calibrators.CalibrationData.of(
+    ...     data.logits, data.labels, sample_domain=data.domains
+    ... )
+    >>> len(record), record.domains_known, record.features is None
+    (600, True, True)
     """
 
     rows: Rows
@@ -226,6 +236,14 @@ def fit_with(calibrator: Any, data: CalibrationData) -> Any:
     """Fit `calibrator` on what it takes of `data`; nothing else reaches it.
 
     A calibrator of another make, without `takes`, gets logits and labels.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([2.0])
+    >>> record = ch.calibrators.CalibrationData.of(data.logits, data.labels)
+    >>> round(ch.calibrators.fit_with(ch.TemperatureScaling(), record).temperature_, 1)
+    2.1
     """
     learn = getattr(calibrator, "fit_data", None)
     if learn is not None:
