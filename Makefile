@@ -35,6 +35,7 @@ wheel: $(VENV)/.test
 # The site, into build/docs. The first time the gallery runs, later only what changed.
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -d build/doctrees docs build/docs
+	$(BIN)/python scripts/check_links.py build/docs
 	@echo build/docs/index.html
 
 # The built site in a real browser; pictures of its pages in build/screenshots.
