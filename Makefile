@@ -11,7 +11,7 @@ OLDEST ?= tests/numerics tests/calibrators tests/archive tests/persist tests/shi
   --ignore tests/persist/test_forged_calibrators.py
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint types tests wheel docs look test-pythons test-oldest bench clean
+.PHONY: demo test lint types tests wheel docs look release test-pythons test-oldest bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/coolhead demo
@@ -44,6 +44,11 @@ docs: $(VENV)/.docs
 look: docs $(VENV)/.test
 	$(BIN)/python scripts/look_at_site.py build/docs build/screenshots
 
+# Source distribution and wheel of the present commit, built twice, compared, checked.
+release: $(VENV)/.release
+	$(BIN)/python scripts/build_release.py dist
+	$(BIN)/python tests/check_wheel.py dist/*.whl
+
 # Every Python that is promised, each in a virtual environment of its own.
 test-pythons:
 	for version in $(PYTHONS); do \
@@ -75,6 +80,11 @@ $(VENV)/.test: pyproject.toml constraints.txt
 $(VENV)/.docs: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(INSTALL) -e '.[docs]'
+	touch $@
+
+$(VENV)/.release: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(INSTALL) -e '.[release]'
 	touch $@
 
 clean:
