@@ -5,12 +5,14 @@ BIN := $(VENV)/bin
 PYTHONS ?= 3.11 3.12 3.13
 # What needs neither torch, nor Dask, nor a peer library.
 OLDEST ?= tests/numerics tests/calibrators tests/archive tests/persist tests/shift \
-  tests/monitor tests/figures --ignore tests/calibrators/test_tables.py \
+  tests/monitor tests/figures tests/metrics tests/new_domain tests/datasets tests/heads \
+  --ignore tests/calibrators/test_tables.py \
+  --ignore tests/calibrators/test_wrapper_tables.py \
   --ignore tests/persist/test_forged_calibrators.py
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-long lint types tests wheel docs look test-pythons test-oldest \
-  bench clean
+.PHONY: demo test test-long lint types tests wheel docs look release test-pythons \
+  test-oldest bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/coolhead demo
@@ -48,11 +50,17 @@ wheel: $(VENV)/.test
 # The site, into build/docs. The first time the gallery runs, later only what changed.
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx -W --keep-going -q -b html -d build/doctrees docs build/docs
+	$(BIN)/python scripts/check_links.py build/docs
 	@echo build/docs/index.html
 
 # The built site in a real browser; pictures of its pages in build/screenshots.
 look: docs $(VENV)/.test
 	$(BIN)/python scripts/look_at_site.py build/docs build/screenshots
+
+# Source distribution and wheel of the present commit, built twice, compared, checked.
+release: $(VENV)/.release
+	$(BIN)/python scripts/build_release.py dist
+	$(BIN)/python tests/check_wheel.py dist/*.whl
 
 # Every Python that is promised, each in a virtual environment of its own.
 test-pythons:
@@ -61,12 +69,13 @@ test-pythons:
 	done
 
 # The lowest version of every dependency that pyproject.toml allows, newest of the rest.
+# What such libraries call deprecated in each other is no fault of ours.
 test-oldest:
 	$(PYTHON) -m venv .venv-oldest
 	$(PYTHON) scripts/oldest_versions.py > .venv-oldest/constraints.txt
 	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check \
 	  -c .venv-oldest/constraints.txt -e . pytest hypothesis pandas
-	.venv-oldest/bin/python -m pytest $(OLDEST)
+	.venv-oldest/bin/python -m pytest -W default::DeprecationWarning $(OLDEST)
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/against_peers.py
@@ -84,6 +93,11 @@ $(VENV)/.test: pyproject.toml constraints.txt
 $(VENV)/.docs: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(INSTALL) -e '.[docs]'
+	touch $@
+
+$(VENV)/.release: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(INSTALL) -e '.[release]'
 	touch $@
 
 clean:

@@ -1,6 +1,7 @@
 """The site: `make docs` builds it into build/docs, offline, and warnings are errors."""
 
 import sys
+import warnings
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -9,6 +10,9 @@ sys.path.insert(0, str(HERE))
 from site_parts.examples import stage_examples  # noqa: E402
 
 import coolhead  # noqa: E402
+
+# joblib replaces a worker of the gallery that torch made large; nothing is lost.
+warnings.filterwarnings("ignore", message="A worker stopped while some jobs")
 
 project = "coolhead"
 author = "the authors of coolhead"
@@ -47,16 +51,20 @@ sphinx_gallery_conf = {
     "reset_modules": ("matplotlib", "site_parts.examples.settle"),
     "image_srcset": ["2x"],
     "download_all_examples": True,
+    "write_computation_times": False,
 }
 
 html_theme = "pydata_sphinx_theme"
 html_title = f"coolhead {version}"
+html_favicon = "_static/mark.svg"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_last_updated_fmt = None
 html_theme_options = {
+    "logo": {"image_light": "_static/mark.svg", "image_dark": "_static/mark.svg"}
+    | {"text": html_title, "alt_text": "coolhead, to the first page"},
     "navbar_align": "left",
     "navigation_with_keys": False,
     "show_toc_level": 2,
@@ -66,4 +74,5 @@ html_theme_options = {
     "footer_end": [],
     "show_prev_next": True,
 }
+html_context = {"default_mode": "auto"}
 html_sidebars = {"changelog": [], "cite": [], "index": []}

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 import coolhead as ch
-from coolhead.cli.demo import SOURCE, TARGET, arrive
+from coolhead.cli.demo import CALIBRATION, SOURCE, TARGET, arrive
 from coolhead.figures import reliability
+from coolhead.figures.style import AFTER, BEFORE
 from coolhead.figures.svg import draw_svg
 
 WORDS = (
@@ -21,17 +22,18 @@ def write(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     answer = "\n".join(arrive()).strip()
     (folder / "arrival.txt").write_text(answer + "\n", encoding="utf-8")
-    (folder / "before-after.svg").write_text(_picture(), encoding="utf-8")
+    (folder / "before-after.svg").write_text(picture(), encoding="utf-8")
     stamp.write_text(ch.__version__)
 
 
-def _picture() -> str:
+def picture() -> str:
+    """Reliability in an unseen domain, before and after, as SVG."""
     data = ch.load_dataset("sentiment")
     scored = ch.train_head(data, SOURCE).apply(data)
-    seen, unseen = scored.select("movies", "nyt"), scored.select(TARGET)
+    seen, unseen = scored.select(*CALIBRATION), scored.select(TARGET)
     methods = {
-        "before": ch.calibrators.Identity(),
-        "after": ch.AutoCalibrator(),
+        "as it is": ch.calibrators.Identity(),
+        "calibrated, no tweet seen": ch.AutoCalibrator(),
     }
     for method in methods.values():
         method.fit(
@@ -43,6 +45,9 @@ def _picture() -> str:
         for ax, (name, method) in zip(axes, methods.items(), strict=True):
             probabilities = method.predict_proba(unseen.logits, unseen.features)
             reliability(ch.reliability_curve(unseen.labels, probabilities), ax)
-            ax.set_title(f"{name}: {ax.get_title()}")
+            ax.set_title(f"{name}: {ax.get_title().partition(',')[0]}")
+            ax.label_outer()
+        axes[0].text(0.04, 0.88, "hatched:\nmore sure than right", color=BEFORE)
+        axes[1].text(0.04, 0.88, "hatched:\nless sure than right", color=AFTER)
 
     return draw_svg((7.6, 4.2), draw, WORDS)

@@ -243,3 +243,76 @@ def test_without_script_every_table_is_shown(driver, made, page):
         assert second.find_element("css selector", "table").is_displayed()
     finally:
         driver.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+def test_any_method_can_be_shown_after(opened):
+    from selenium.webdriver.support.ui import Select
+
+    def shown():
+        script = "return [...document.querySelectorAll('.slot figure')].map(f => {0})"
+        methods = opened.execute_script(script.replace("{0}", "f.dataset.method"))
+        words = opened.execute_script(script.replace("{0}", "f.textContent"))
+        return methods, words
+
+    field = opened.find_element("css selector", ".choose select")
+    assert set(shown()[0]) == {field.get_attribute("value")}
+    choice = Select(field)
+    assert len(choice.options) == len(FEW_METHODS) - 1
+    choice.select_by_value("target-only")
+    methods, words = shown()
+    assert methods == ["target-only"] * 6
+    assert all("after Target-only (oracle)" in text for text in words)
+    told = opened.find_element("css selector", ".choose output").text
+    assert told.startswith("Target-only (oracle): mean ECE")
+    assert told.endswith("of 6")
+    # The numbers told are those of the table.
+    names, errors = (column(opened, "table-0", number) for number in (0, 1))
+    rows = dict(zip(names, errors, strict=True))
+    after = float(told.split(" % before, ")[1].split(" %")[0])
+    assert after == pytest.approx(float(rows["Target-only (oracle)"]), abs=0.1)
+
+
+def test_a_bar_tells_its_numbers_to_the_pointer(opened):
+    from selenium.webdriver import ActionChains
+
+    panel = opened.find_element("css selector", ".slot svg.panel")
+    opened.execute_script("arguments[0].scrollIntoView({block: 'center'})", panel)
+    tip = opened.find_element("css selector", ".tip")
+    assert not tip.is_displayed()
+    # The middle of the last bar: 97 of a drawing that runs from -9 to 102.
+    across = int(panel.size["width"] * (106 / 111 - 0.5))
+    ActionChains(opened).move_to_element_with_offset(panel, across, 0).perform()
+    left, right, sure, rows = panel.get_attribute("data-bins").split(" ")[-1].split(":")
+    assert float(left) > 90
+    assert tip.text == f"sure {sure} %, right {right} %, {int(rows):,} rows"
+    ActionChains(opened).move_to_element_with_offset(panel, 0, -150).perform()
+    assert not tip.is_displayed()
+
+
+def test_the_heat_map_is_sorted_by_a_click(opened):
+    head = opened.find_elements("css selector", "table.heat thead button")[1]
+    head.click()
+    script = """
+      return [...document.querySelectorAll('table.heat tbody tr')]
+        .map(row => parseFloat(row.cells[1].textContent));
+    """
+    values = opened.execute_script(script)
+    assert values == sorted(values) and len(values) == 6
+
+
+def test_on_paper_tables_fit_and_no_tool_is_left(opened):
+    opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    wide = "return document.documentElement.scrollWidth"
+    try:
+        opened.execute_script("dispatchEvent(new Event('beforeprint'))")
+        # The width of A4 without its margins.
+        resize(opened, 718)
+        assert opened.execute_script(wide) <= 718
+        tools = opened.find_elements("css selector", ".tools input, .tools select")
+        assert tools and not any(tool.is_displayed() for tool in tools)
+        first, *others = opened.find_elements("css selector", "details.table table")
+        assert first.is_displayed() and any(table.is_displayed() for table in others)
+        opened.execute_script("dispatchEvent(new Event('afterprint'))")
+        assert first.is_displayed() and not any(one.is_displayed() for one in others)
+    finally:
+        opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})

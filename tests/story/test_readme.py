@@ -42,6 +42,16 @@ def test_methods_exist():
         assert any(hasattr(room, name) for room in rooms), name
 
 
+def test_it_is_short_and_its_picture_is_told_in_words():
+    assert len(README.read_text().splitlines()) <= 130
+    ((words, picture),) = re.findall(r"!\[([^]]*)\]\(([^)]+)\)", README.read_text())
+    assert len(words) > 80
+    drawn = (README.parent / picture).read_text()
+    # The errors that the words tell are those that were drawn.
+    for error in re.findall(r"(\d+) per cent", words):
+        assert re.search(rf">[^<]*: ECE {error}\.\d %", drawn)
+
+
 def test_links_lead_somewhere():
     for target in re.findall(r"\]\(([^)]+)\)", README.read_text()):
         assert (README.parent / target).exists(), target

@@ -35,6 +35,16 @@ class DomainArchive:
     metadata : dict of JSON values, free to use.
 
     The arrays may be memory-mapped; `select`, `rows` and `blocks` give archives too.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> logits = [[2.0, 0.0], [0.5, 1.0], [3.0, 1.0]]
+    >>> data = ch.DomainArchive(logits, labels=["cat", "dog", "cat"], domains=[7, 7, 8])
+    >>> data
+    DomainArchive(3 rows, 2 classes, logits 2 x float64; 7 2, 8 1)
+    >>> data.class_names, data.select(8).logits
+    (('cat', 'dog'), array([[3., 1.]]))
     """
 
     logits: np.ndarray | None

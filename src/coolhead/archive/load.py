@@ -42,6 +42,17 @@ def load_archive(
         Without it a mapped file opens at once, whatever its size.
     class_names : of the scores' columns, for labels that are names in a file which does
         not say it itself; by default the sorted labels, as in scikit-learn.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ch.datasets.simulate_domains().save(f"{folder}/some.safetensors")
+    ...     data = ch.load_archive(f"{folder}/some.safetensors", domains=["site-3"])
+    ...     print(len(data), data.n_classes, data.domain_names)
+    ...
+    300 3 ('site-3',)
     """
     file = open_predictions(path, class_names)
     name = _score_column(file, input)

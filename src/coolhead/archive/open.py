@@ -27,6 +27,18 @@ def open_predictions(
     class_names : of the scores' columns, for labels that are names in a file which does
         not say it itself.
     keep : further columns of a table that its blocks shall hold as they are.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import tempfile
+    >>> from coolhead.archive import open_predictions
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ch.datasets.simulate_domains([1.0]).save(f"{folder}/some.safetensors")
+    ...     file = open_predictions(f"{folder}/some.safetensors")
+    ...     print(file.n_rows, file.widths["logits"], file.widths["features"])
+    ...
+    300 3 4
     """
     path = check_input(path, KINDS)
     with naming(path):

@@ -24,7 +24,22 @@ HELD_SILENTLY, BYTES_PER_GROUP = 2**29, 2**26
 
 
 class Block(NamedTuple):
-    """Neighbouring rows of a file; `start` is the number of the first one."""
+    """Neighbouring rows of a file; `start` is the number of the first one.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import tempfile
+    >>> from coolhead.archive import open_predictions, stream_blocks
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ch.datasets.simulate_domains([1.0]).save(f"{folder}/some.safetensors")
+    ...     file = open_predictions(f"{folder}/some.safetensors")
+    ...     for block in stream_blocks(file, n_rows=200):
+    ...         print(block.start, block.logits.shape)
+    ...
+    0 (200, 3)
+    200 (100, 3)
+    """
 
     start: int
     logits: np.ndarray
@@ -48,6 +63,18 @@ def stream_blocks(
 
     scores : "logits", or "probabilities" where the file has no logits.
     n_rows : rows per block; by default as many as make about eight megabytes.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import tempfile
+    >>> from coolhead.archive import open_predictions, stream_blocks
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ch.datasets.simulate_domains([1.0]).save(f"{folder}/some.safetensors")
+    ...     file = open_predictions(f"{folder}/some.safetensors")
+    ...     [len(block.labels) for block in stream_blocks(file, n_rows=200)]
+    ...
+    [200, 100]
     """
     name = score_column(file, scores)
     start, suspicious = 0, scores == "logits"

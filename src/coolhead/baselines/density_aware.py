@@ -41,6 +41,17 @@ class DensityAwareTemperature(TemperatureCalibrator):
     temperature_ : float, the set-level temperature.
     reference_ : (r, d) features that distances are measured to.
     status_, nll_, nll_uncalibrated_ : of the fit set.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([1.0, 2.0])
+    >>> home = data.features[:300]    # what the classifier learned
+    >>> cal = ch.baselines.DensityAwareTemperature().fit(
+    ...     data.logits, data.labels, features=data.features, reference_features=home
+    ... )
+    >>> cal.coef_.shape, cal.temperature(data.logits, data.features).shape
+    ((1,), (600,))
     """
 
     takes = ("features", "reference")

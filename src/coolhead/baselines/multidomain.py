@@ -35,6 +35,16 @@ class MultiDomainTemperature(TemperatureCalibrator):
     coef_, intercept_ : of the line; bounds_ : of T.
     temperature_ : float, of all rows together.
     status_, nll_, nll_uncalibrated_ : of the fit set.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([1.0, 2.0, 3.0])
+    >>> cal = ch.baselines.MultiDomainTemperature().fit(
+    ...     data.logits, data.labels, features=data.features, sample_domain=data.domains
+    ... )
+    >>> cal.domain_temperatures_.round(1)
+    array([1. , 2. , 2.8])
     """
 
     takes = ("features",)

@@ -31,6 +31,15 @@ class OutsideCalibrator(ScoreCalibrator):
     ----------
     calibrator_ : the fitted copy.
     accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> data = ch.datasets.simulate_domains([2.0])
+    >>> cal = ch.baselines.OutsideCalibrator(LogisticRegression(), inputs="logits")
+    >>> cal.fit(data.logits, data.labels).predict_proba(data.logits).shape
+    (300, 3)
     """
 
     calibrator: Any

@@ -55,6 +55,20 @@ class Calibrator(BaseEstimator):
     takes : what `_learn` sees beside logits, labels, domains and weights.
     needs : what it cannot be fitted without, of these or "domains".
     uses_features : whether predictions depend on the features.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import coolhead as ch
+    >>> class Shares(ch.calibrators.Calibrator):    # of the classes, for every row
+    ...     def _learn(self, data):
+    ...         self.shares_ = np.bincount(data.labels) / len(data.labels)
+    ...         self.status_ = "converged"
+    ...     def _predict(self, logits, features):
+    ...         return np.tile(self.shares_, (len(logits), 1)), None
+    ...
+    >>> Shares().fit([[2.0, 0.0]] * 4, [0, 0, 0, 1]).predict_proba([[9.0, 0.0]])
+    array([[0.75, 0.25]])
     """
 
     takes: ClassVar[tuple[str, ...]] = ()
@@ -244,6 +258,16 @@ class TemperatureCalibrator(Calibrator):
 
     A subclass whose temperature is not the same for every row writes `_temperature`,
     which gets checked arrays.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> class Lukewarm(ch.calibrators.TemperatureCalibrator):    # T = 2, always
+    ...     def _learn(self, data):
+    ...         self.temperature_, self.status_ = 2.0, "converged"
+    ...
+    >>> Lukewarm().fit([[2.0, 0.0]], [0]).predict_proba([[2.0, 0.0]]).round(2)
+    array([[0.73, 0.27]])
     """
 
     temperature_: float

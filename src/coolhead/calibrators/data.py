@@ -69,6 +69,16 @@ class CalibrationData:
     memo : temperatures, clusters, regions and density ratios found so far, so that
         methods fitted on the same record share them.
     row_memo : the same for what was found of each row, which holds of fewer rows, too.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([1.0, 2.0])
+    >>> record = ch.calibrators.CalibrationData.of(
+    ...     data.logits, data.labels, sample_domain=data.domains
+    ... )
+    >>> len(record), record.domains_known, record.features is None
+    (600, True, True)
     """
 
     rows: Rows
@@ -262,6 +272,14 @@ def fit_with(calibrator: Any, data: CalibrationData) -> Any:
     """Fit `calibrator` on what it takes of `data`; nothing else reaches it.
 
     A calibrator of another make, without `takes`, gets logits and labels.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([2.0])
+    >>> record = ch.calibrators.CalibrationData.of(data.logits, data.labels)
+    >>> round(ch.calibrators.fit_with(ch.TemperatureScaling(), record).temperature_, 1)
+    2.1
     """
     learn = getattr(calibrator, "fit_data", None)
     if learn is not None:

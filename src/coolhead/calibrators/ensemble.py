@@ -36,6 +36,16 @@ class TemperatureEnsemble(OfParts, TemperatureCalibrator):
     n_fallbacks_ : clusters of all members that took the set-level temperature.
     clipped_share_ : share of the calibration rows whose T a member clipped (the
         largest share, where several members clip).
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains()    # best T: 1, 1.5, 2, 3
+    >>> seen, unseen = data.select("site-0", "site-1", "site-2"), data.select("site-3")
+    >>> cal = ch.TemperatureEnsemble()
+    >>> cal = cal.fit(seen.logits, seen.labels, features=seen.features)
+    >>> round(float(cal.temperature(unseen.logits, unseen.features).mean()), 1)
+    1.8
     """
 
     members: list[TemperatureCalibrator] | None = None

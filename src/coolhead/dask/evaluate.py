@@ -23,6 +23,16 @@ class Evaluation:
 
     bin_counts, bin_gaps : (bins,) rows of each confidence bin, and the sum of
     correctness minus confidence in it: what a reliability diagram needs.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import dask.array as da
+    >>> data = ch.datasets.simulate_domains([2.0])
+    >>> logits = da.from_array(data.logits, chunks=(100, -1))
+    >>> found = ch.dask.evaluate(None, logits, da.from_array(data.labels, chunks=100))
+    >>> found.n_samples, found.mean_confidence > found.accuracy    # too sure
+    (300, True)
     """
 
     n_samples: int
@@ -52,6 +62,19 @@ def evaluate(
     calibrator : fitted, with a temperature. None scores the logits as they are.
     logits, labels, features, sample_domain : the rows, in the same order.
     n_bins : bins of equal width for the calibration error.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import dask.array as da
+    >>> data = ch.datasets.simulate_domains([2.0])
+    >>> cal = ch.TemperatureScaling().fit(data.logits, data.labels)
+    >>> logits = da.from_array(data.logits, chunks=(100, -1))
+    >>> labels = da.from_array(data.labels, chunks=100)
+    >>> before = ch.dask.evaluate(None, logits, labels)
+    >>> after = ch.dask.evaluate(cal, logits, labels)
+    >>> after.negative_log_likelihood < before.negative_log_likelihood
+    True
     """
     n_bins = check_count(n_bins, "n_bins")
     others = {"labels": labels, "domains": sample_domain}

@@ -61,6 +61,16 @@ def fit(
     source_domain, reference_features : as in its own `fit`; the latter fit in memory.
     sample_rows : k-means, and what is fitted in memory, sees this many rows, evenly
         spaced; all rows, if there are no more.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import dask.array as da
+    >>> data = ch.datasets.simulate_domains([2.0])
+    >>> logits = da.from_array(data.logits, chunks=(100, -1))
+    >>> labels = da.from_array(data.labels, chunks=100)
+    >>> round(ch.dask.fit(ch.TemperatureScaling(), logits, labels).temperature_, 1)
+    2.1
     """
     table = align(
         logits,
@@ -115,6 +125,16 @@ def take_sample(n_rows: int, *collections: Any) -> tuple[np.ndarray, ...]:
 
     All rows, if there are no more. The collections have the same rows in the same
     order; the first one sets the blocks.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import dask.array as da
+    >>> rows = da.arange(12, chunks=4).reshape(-1, 1)
+    >>> ch.dask.take_sample(3, rows)
+    (array([[0],
+           [4],
+           [8]]),)
     """
     first, *others = collections
     table = align(first, **{f"column {i}": c for i, c in enumerate(others, 1)})

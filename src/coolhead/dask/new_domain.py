@@ -27,6 +27,21 @@ def new_domain(
     sample_rows : so many rows, evenly spaced, are brought together; all, if there are
         no more. Rows keep the numbers they have among all.
     **settings : of `NewDomain`.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import dask.array as da
+    >>> data = ch.datasets.simulate_domains([1.0, 1.5, 2.0, 1.5])
+    >>> seen, unseen = data.select("site-0", "site-1", "site-2"), data.select("site-3")
+    >>> cal = ch.TemperatureScaling().fit(seen.logits, seen.labels)
+    >>> known = ch.new_domain.learn_evidence(
+    ...     cal, seen.logits, seen.labels, sample_domain=seen.domains
+    ... )
+    >>> logits = da.from_array(unseen.logits, chunks=(100, -1))
+    >>> there = ch.dask.new_domain(cal, logits, evidence=known)
+    >>> 0 < there.accuracy.low < there.accuracy.high < 1
+    True
     """
     others = {} if features is None else {"extra": features}
     table = query(calibrator, logits, features, **others)

@@ -10,12 +10,34 @@ from coolhead.numerics.blocks import computing_dtype
 
 
 def temperature(calibrator: Any, logits: Any, features: Any = None) -> Any:
-    """Temperature of each row, a Dask array (n,)."""
+    """Temperature of each row, a Dask array (n,).
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import dask.array as da
+    >>> data = ch.datasets.simulate_domains([2.0])
+    >>> cal = ch.TemperatureScaling().fit(data.logits, data.labels)
+    >>> logits = da.from_array(data.logits, chunks=(100, -1))
+    >>> ch.dask.temperature(cal, logits)[:2].compute().round(1)
+    array([2.1, 2.1])
+    """
     return _ask(calibrator, "temperature", query(calibrator, logits, features))
 
 
 def predict_proba(calibrator: Any, logits: Any, features: Any = None) -> Any:
-    """Calibrated probabilities, a Dask array (n, k) with the logits' row blocks."""
+    """Calibrated probabilities, a Dask array (n, k) with the logits' row blocks.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import dask.array as da
+    >>> data = ch.datasets.simulate_domains([2.0])
+    >>> cal = ch.TemperatureScaling().fit(data.logits, data.labels)
+    >>> logits = da.from_array(data.logits, chunks=(100, -1))
+    >>> ch.dask.predict_proba(cal, logits).numblocks
+    (3, 1)
+    """
     table = query(calibrator, logits, features)
     dtype, width = computing_dtype(table["logits"]), table["logits"].shape[1]
     return _ask(calibrator, "predict_proba", table, (width,), dtype)
@@ -26,6 +48,18 @@ def confidence(calibrator: Any, logits: Any, features: Any = None) -> tuple[Any,
 
     Compute both in one call, ``dask.compute(confidence, predicted)``, to read the data
     once.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import dask
+    >>> import dask.array as da
+    >>> data = ch.datasets.simulate_domains([2.0])
+    >>> cal = ch.TemperatureScaling().fit(data.logits, data.labels)
+    >>> logits = da.from_array(data.logits, chunks=(100, -1))
+    >>> confidence, predicted = dask.compute(*ch.dask.confidence(cal, logits))
+    >>> confidence.shape, predicted.shape
+    ((300,), (300,))
     """
     table = query(calibrator, logits, features)
     both = _ask(calibrator, "confidence", table, (2,))

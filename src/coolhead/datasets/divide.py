@@ -27,6 +27,14 @@ def split_large_small(
     groups : (n,) values that must not straddle; "auto" takes the archive's own, None
         ignores them. Small then has as many rows as whole groups allow.
     stratify : keep the class shares equal in both parts.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([1.0, 2.0])
+    >>> small = ch.datasets.split_large_small(data, 0.2)
+    >>> data.rows(small).domain_sizes()
+    {'site-0': 60, 'site-1': 60}
     """
     if not 0 < small < 1:
         raise ValueError(f"small is {small}; wanted a share between 0 and 1")

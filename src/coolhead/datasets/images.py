@@ -18,7 +18,14 @@ IMAGE_SUFFIXES = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".ti
 
 @dataclass(frozen=True)
 class BadImage:
-    """A file that can not be used, and why."""
+    """A file that can not be used, and why.
+
+    Examples
+    --------
+    >>> from coolhead.datasets import BadImage
+    >>> BadImage("sketch/cat/7.png", "the file is empty").reason
+    'the file is empty'
+    """
 
     path: str
     reason: str
@@ -42,6 +49,21 @@ class ImageTable:
     roles : (n,) "train" or "test" where official lists say so, else None
     problems : files that were left out
     differences : how the folder differs from the published data set, in words
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from PIL import Image
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("photo/cat", "sketch/cat"):
+    ...         Path(folder, name).mkdir(parents=True)
+    ...         Image.new("RGB", (64, 64)).save(Path(folder, name, "1.png"))
+    ...     images = ch.datasets.list_images(folder)
+    ...
+    >>> images.domain_names, images.class_names, images.paths.tolist()
+    (('photo', 'sketch'), ('cat',), ['photo/cat/1.png', 'sketch/cat/1.png'])
     """
 
     root: Path
@@ -118,6 +140,18 @@ def check_image(path: Path, *, decode: bool = False) -> str | None:
 
     The header tells most; only decoding finds a body that is cut off. JPEGs are
     decoded at an eighth, which reads all their bytes at a third of the cost.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from coolhead.datasets import check_image
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "cat.png")
+    ...     _ = file.write_text("not a picture")
+    ...     print(check_image(file))
+    ...
+    unreadable (UnidentifiedImageError)
     """
     try:
         str(path).encode()

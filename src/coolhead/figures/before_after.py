@@ -18,7 +18,22 @@ from coolhead.figures.tables import wide_means
 def before_after(
     results: Any, ax: Any = None, *, method: str, baseline: str = BASELINE
 ) -> Any:
-    """ECE of every split before and after one method, the worst split on top."""
+    """ECE of every split before and after one method, the worst split on top.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import polars as pl
+    >>> results = pl.DataFrame(
+    ...     {
+    ...         "split": ["art > photo", "art > sketch"] * 2,
+    ...         "method": ["uncalibrated"] * 2 + ["set-level"] * 2,
+    ...         "metric": "ece_mean",
+    ...         "value": [0.20, 0.30, 0.05, 0.12],
+    ...     }
+    ... )
+    >>> ax = ch.figures.before_after(results, method="set-level")   # or a run's folder
+    """
     wide = wide_means(results, "split", [baseline, method]).drop_nulls().sort(baseline)
     before, after = wide[baseline].to_numpy(), wide[method].to_numpy()
     rows, worse = np.arange(len(wide)), after > before

@@ -18,7 +18,22 @@ def by_target(
     methods: Sequence[str],
     labels: Mapping[str, str] | None = None,
 ) -> Any:
-    """Mean ECE of each target domain, in the order of the protocol."""
+    """Mean ECE of each target domain, in the order of the protocol.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import polars as pl
+    >>> results = pl.DataFrame(
+    ...     {
+    ...         "target": ["photo", "sketch"] * 2,
+    ...         "method": ["uncalibrated"] * 2 + ["set-level"] * 2,
+    ...         "metric": "ece_mean",
+    ...         "value": [0.20, 0.30, 0.05, 0.12],
+    ...     }
+    ... )
+    >>> ax = ch.figures.by_target(results, methods=["uncalibrated", "set-level"])
+    """
     frame = wide_means(results, "target", methods)
     places = np.arange(len(frame))
     with canvas(ax) as ax:

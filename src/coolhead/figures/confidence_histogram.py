@@ -16,7 +16,23 @@ def confidence_histogram(
     method: str = BASELINE,
     labels: Mapping[str, str] | None = None,
 ) -> Any:
-    """How often each confidence occurs, right and wrong answers apart."""
+    """How often each confidence occurs, right and wrong answers apart.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import polars as pl
+    >>> bins = pl.DataFrame(
+    ...     {
+    ...         "method": "uncalibrated",
+    ...         "low": [0.0, 0.5],
+    ...         "high": [0.5, 1.0],
+    ...         "n": [30, 70],
+    ...         "n_correct": [12, 50],
+    ...     }
+    ... )
+    >>> ax = ch.figures.confidence_histogram(bins)
+    """
     frame = of_method(read_frame(bins, "histogram"), method)
     sums = frame.group_by("low", "high").agg(pl.col("n", "n_correct").sum()).sort("low")
     share = 100 / max(int(sums["n"].sum()), 1)

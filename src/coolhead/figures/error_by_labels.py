@@ -17,6 +17,21 @@ def error_by_labels(arrival: Any, ax: Any = None) -> Any:
 
     arrival : the table ``arrival``. Lines: each base with labels alone, the same with
         the unlabelled rows, and scaling on the labels alone.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import polars as pl
+    >>> arrival = pl.DataFrame(
+    ...     {
+    ...         "method": ["auto+batch", "auto+batch+20", "plain+20"],
+    ...         "base": ["auto", "auto", "plain"],
+    ...         "batch": [True, True, False],
+    ...         "n_labels": [0, 20, 20],
+    ...         "ece": [0.09, 0.06, 0.11],
+    ...     }
+    ... )
+    >>> ax = ch.figures.error_by_labels(arrival)
     """
     frame = read_frame(arrival, "arrival")
     counts = sorted(set(frame["n_labels"]))

@@ -16,6 +16,26 @@ def evidence(
     """How far the expected accuracy was off in every split, and on average.
 
     arrival : the table ``arrival``; each split is a dot, the mean over draws a bar.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import polars as pl
+    >>> arrival = pl.DataFrame(
+    ...     {
+    ...         "split": ["art > photo", "art > sketch"],
+    ...         "seed": 0,
+    ...         "method": "auto+batch",
+    ...         "base": "auto",
+    ...         "batch": True,
+    ...         "n_labels": 0,
+    ...         "truth": [0.70, 0.55],
+    ...         "expected": [0.66, 0.61],
+    ...         "low": [0.56, 0.50],
+    ...         "high": [0.75, 0.72],
+    ...     }
+    ... )
+    >>> ax = ch.figures.evidence(arrival)
     """
     frame = read_frame(arrival, "arrival").filter(pl.col("expected").is_not_null())
     order = frame.sort("base", "n_labels", "batch", maintain_order=True)

@@ -21,6 +21,23 @@ def expected_accuracy(
     """Expected accuracy with its interval against the true one, a point per split.
 
     arrival : the table ``arrival``; of several draws of labels the first is drawn.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import polars as pl
+    >>> arrival = pl.DataFrame(
+    ...     {
+    ...         "split": ["art > photo", "art > sketch"],
+    ...         "method": "auto+batch",
+    ...         "draw": 0,
+    ...         "truth": [0.70, 0.55],
+    ...         "expected": [0.66, 0.61],
+    ...         "low": [0.56, 0.50],
+    ...         "high": [0.75, 0.72],
+    ...     }
+    ... )
+    >>> ax = ch.figures.expected_accuracy(arrival, methods=["auto+batch"])
     """
     frame = read_frame(arrival, "arrival").filter(
         pl.col("draw") == 0, pl.col("expected").is_not_null()

@@ -43,6 +43,21 @@ def feature_map(points: Any, ax: Any = None, *, split: str | None = None) -> Any
     points : the table ``map``
     split : the split to draw, where the table holds several; of several seeds and
         classifiers the first is drawn
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import polars as pl
+    >>> points = pl.DataFrame(
+    ...     {
+    ...         "x": [0.0, 0.1, 2.0, 0.05],
+    ...         "y": [0.0, 0.2, 2.0, 0.1],
+    ...         "role": ["calibration", "calibration", "target", "centre"],
+    ...         "cluster": [0, 0, 0, 0],
+    ...         "temperature": [1.5, 1.5, 1.5, 1.5],
+    ...     }
+    ... )
+    >>> ax = ch.figures.feature_map(points)
     """
     from matplotlib.patheffects import withStroke
 

@@ -25,6 +25,20 @@ def heat_map(
     """An error of every split and method in per cent; the colour is its change.
 
     Blue: lower than the baseline; orange with ▲: higher, calibration did harm.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import polars as pl
+    >>> results = pl.DataFrame(
+    ...     {
+    ...         "split": ["art > photo", "art > sketch"] * 2,
+    ...         "method": ["uncalibrated"] * 2 + ["set-level"] * 2,
+    ...         "metric": "ece_mean",
+    ...         "value": [0.20, 0.30, 0.05, 0.32],
+    ...     }
+    ... )
+    >>> ax = ch.figures.heat_map(results)
     """
     from matplotlib.patches import Rectangle
 

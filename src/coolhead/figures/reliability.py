@@ -62,6 +62,14 @@ def reliability(
         summed where there are several splits
     method : the method to draw, where the table holds several
     **bar : passed to `Axes.bar`, e.g. label="ensemble"
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> curve = ch.reliability_curve([1, 0, 1, 1], [0.9, 0.6, 0.7, 0.95], n_bins=5)
+    >>> ax = ch.figures.reliability(curve)
+    >>> ax.get_title()
+    'ECE 26.2 %, n = 4'
     """
     bars = reliability_bars(bins, method)
     low, gap = np.minimum(bars.accuracy, bars.confidence), np.abs(bars.gap)

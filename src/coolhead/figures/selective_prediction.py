@@ -26,6 +26,12 @@ def selective_prediction(
         result of `coolhead.metrics.risk_coverage_curve`
     methods : the methods of the table to draw
     **line : passed to `Axes.plot`
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> curve = ch.metrics.risk_coverage_curve([1, 1, 0, 1], [0.9, 0.8, 0.6, 0.5])
+    >>> ax = ch.figures.selective_prediction(curve, label="ensemble")
     """
     with canvas(ax) as ax:
         for (name, share, right), style in zip(_lines(curves, methods), cycle(LINES)):

@@ -40,7 +40,17 @@ LONGEST = 40
 
 
 def figure_style() -> Any:
-    """A context in which new figures look like those of the report."""
+    """A context in which new figures look like those of the report.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> from matplotlib.figure import Figure
+    >>> with ch.figures.figure_style():
+    ...     ax = Figure(figsize=(4, 3)).subplots()
+    ...     line = ax.plot([0, 1], [0, 1])
+    ...
+    """
     import matplotlib
 
     with as_file(files("coolhead.figures") / "style.mplstyle") as path:

@@ -15,7 +15,17 @@ MOST = 0.05, 0.95
 def temperatures(
     quantiles: Any, ax: Any = None, *, labels: Mapping[str, str] | None = None
 ) -> Any:
-    """The spread of T(x) of every method: median, middle half, and 90 per cent."""
+    """The spread of T(x) of every method: median, middle half, and 90 per cent.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import polars as pl
+    >>> spread = pl.DataFrame(
+    ...     {"method": ["ensemble"] * 5, "value": [1.1, 1.3, 1.5, 1.9, 2.6]}
+    ... )
+    >>> ax = ch.figures.temperatures(spread)
+    """
     from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
     frame = read_frame(quantiles, "temperature")

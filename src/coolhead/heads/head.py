@@ -29,6 +29,14 @@ class Head:
     curve : list of dict
         One entry per epoch: ``epoch``, ``loss`` and, where Small rows were given,
         ``small_loss`` and ``small_accuracy``.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.load_dataset("digits").rows(slice(0, None, 20))
+    >>> head = ch.train_head(data, "uci", kind="logistic")
+    >>> head.n_classes, head.n_features, head.settings["kind"]
+    (10, 256, 'logistic')
     """
 
     weights: tuple[np.ndarray, ...]
@@ -90,7 +98,21 @@ class Head:
 
 
 def load_head(path: str | PathLike) -> Head:
-    """Read a head written by :meth:`Head.save`."""
+    """Read a head written by :meth:`Head.save`.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import tempfile
+    >>> data = ch.load_dataset("digits").rows(slice(0, None, 20))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = f"{folder}/head.safetensors"
+    ...     ch.train_head(data, "uci", kind="logistic").save(path)
+    ...     head = ch.heads.load_head(path)
+    ...
+    >>> head.outputs(data.features[:2])[0].shape
+    (2, 10)
+    """
     from safetensors import safe_open
 
     with safe_open(path, framework="numpy") as file:

@@ -48,6 +48,14 @@ def train_head(
     -------
     Head
         ``head.apply(archive)`` gives logits and penultimate features.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.load_dataset("digits").rows(slice(0, None, 20))
+    >>> head = ch.train_head(data, "uci", kind="logistic")
+    >>> head.apply(data).logits.shape
+    (840, 10)
     """
     chosen = head_settings(kind, **settings)
     sources = [source] if isinstance(source, str) else list(source)

@@ -55,7 +55,14 @@ def maximum_calibration_error(
     n_bins: int = 15,
     binning: Binning = "width",
 ) -> float:
-    """Largest absolute gap of any non-empty bin (MCE); arguments as for ECE."""
+    """Largest absolute gap of any non-empty bin (MCE); arguments as for ECE.
+
+    Examples
+    --------
+    >>> from coolhead.metrics import maximum_calibration_error
+    >>> maximum_calibration_error([1, 1, 0, 1], [0.875, 0.875, 0.75, 0.75], n_bins=4)
+    0.25
+    """
     correct, confidence = correctness_and_confidence(labels, probabilities)
     index = bin_index(confidence, n_bins, binning)
     count = np.bincount(index, minlength=n_bins)
@@ -64,7 +71,14 @@ def maximum_calibration_error(
 
 
 def signed_calibration_gap(labels: ArrayLike, probabilities: ArrayLike) -> float:
-    """Mean confidence minus accuracy: positive means over-confident."""
+    """Mean confidence minus accuracy: positive means over-confident.
+
+    Examples
+    --------
+    >>> from coolhead.metrics import signed_calibration_gap
+    >>> signed_calibration_gap([1, 0], [0.75, 0.75])    # sure of 75 %, right in 50 %
+    0.25
+    """
     correct, confidence = correctness_and_confidence(labels, probabilities)
     return float(confidence.mean() - correct.mean())
 
@@ -79,6 +93,12 @@ def classwise_calibration_error(
     labels : (n,) class indices
     probabilities : (n, k)
     n_bins : number of equal-width bins for each class
+
+    Examples
+    --------
+    >>> from coolhead.metrics import classwise_calibration_error
+    >>> round(classwise_calibration_error([0, 1], [[0.75, 0.25], [0.75, 0.25]]), 3)
+    0.25
     """
     n_bins, names = check_count(n_bins, "n_bins"), column_names(probabilities)
     probabilities = check_probabilities(probabilities)
@@ -112,6 +132,14 @@ def debiased_calibration_error(
 
     Bins with fewer than two rows say nothing about their noise and are left out.
     The other arguments are those of `expected_calibration_error`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coolhead.metrics import debiased_calibration_error
+    >>> right, sure = np.arange(100) % 4 > 0, np.full(100, 0.95)    # 75 % right
+    >>> round(debiased_calibration_error(right, sure), 2)
+    0.2
     """
     check_choice(norm, "norm", 1, 2)
     correct, confidence = correctness_and_confidence(labels, probabilities)

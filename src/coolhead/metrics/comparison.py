@@ -32,6 +32,13 @@ class SigmaCounts:
     reductions : (n_splits,) (baseline - method) / sigma
     selection : "fixed method", or "post-hoc best": the best candidate of every split
         was picked by its test score, which no user could have done beforehand
+
+    Examples
+    --------
+    >>> from coolhead.metrics import sigma_counts
+    >>> counts = sigma_counts([0.10, 0.12], [0.06, 0.13], [0.01, 0.01])
+    >>> counts.reductions.round(1), counts.selection
+    (array([ 4., -1.]), 'fixed method')
     """
 
     counts: tuple[int, ...]
@@ -51,6 +58,12 @@ def improvement_ratio(ece: Any, source_ece: Any, target_ece: Any) -> float:
     -------
     1 when as good as the oracle, 0 when no better than source-only. NaN with a
     RuntimeWarning where source-only is not worse than target-only.
+
+    Examples
+    --------
+    >>> from coolhead.metrics import improvement_ratio
+    >>> round(improvement_ratio(0.08, source_ece=0.12, target_ece=0.02), 2)
+    0.4
     """
     given = {"ece": ece, "source_ece": source_ece, "target_ece": target_ece}
     rows = {name: check_rows(np.atleast_1d(v), name) for name, v in given.items()}
@@ -80,6 +93,12 @@ def pooled_sigma(means: Any, standard_deviations: Any) -> float:
     Returns
     -------
     sqrt(mean of the variances + population variance of the means)
+
+    Examples
+    --------
+    >>> from coolhead.metrics import pooled_sigma
+    >>> pooled_sigma([3.0, 5.0], [0.0, 0.0])
+    1.0
     """
     means, deviations = _same_length(
         means=means, standard_deviations=standard_deviations
@@ -96,6 +115,13 @@ def sigma_counts(baseline: Any, method: Any, sigma: Any) -> SigmaCounts:
     method : (n_splits,) ECE of one method; or (n_splits, n_candidates), of which the
         lowest is taken in every split and the result labelled "post-hoc best"
     sigma : standard deviations, of the same shape as `method`
+
+    Examples
+    --------
+    >>> from coolhead.metrics import SIGMA_LABELS, sigma_counts
+    >>> counts = sigma_counts([0.10, 0.12], [0.06, 0.13], [0.01, 0.01])
+    >>> dict(zip(SIGMA_LABELS, counts.counts))
+    {'< -3': 0, '-3 to -2': 0, '-2 to 0': 1, '0 to 2': 0, '2 to 3': 0, '> 3': 1}
     """
     method, sigma = np.asarray(method, float), np.asarray(sigma, float)
     if method.shape != sigma.shape or method.ndim not in (1, 2):
@@ -139,6 +165,15 @@ def is_significant(
     better : direction of improvement, "lower" for ECE, "higher" for a gain
     alpha : family-wise error of the "paired" rule; the limits of the intervals
         decide for "non_overlap"
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import numpy as np
+    >>> right = np.arange(200) % 4 > 0    # three times out of four
+    >>> sure = {"before": np.full(200, 0.95), "after": np.full(200, 0.75)}
+    >>> ch.is_significant(ch.paired_bootstrap(right, sure, baseline="before"))
+    {'after': True}
     """
     check_choice(better, "better", "lower", "higher")
     check_choice(rule, "rule", "paired", "non_overlap")
@@ -161,7 +196,14 @@ def is_significant(
 
 
 def holm(p_values: Mapping[str, float], alpha: float = 0.05) -> dict[str, bool]:
-    """Holm's step-down: which hypotheses fall at family-wise error `alpha`."""
+    """Holm's step-down: which hypotheses fall at family-wise error `alpha`.
+
+    Examples
+    --------
+    >>> from coolhead.metrics import holm
+    >>> holm({"a": 0.001, "b": 0.03, "c": 0.04})
+    {'a': True, 'b': False, 'c': False}
+    """
     rejected = dict.fromkeys(p_values, False)
     for done, name in enumerate(sorted(p_values, key=p_values.__getitem__)):
         if p_values[name] > alpha / (len(p_values) - done):

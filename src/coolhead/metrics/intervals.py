@@ -7,7 +7,14 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Interval:
-    """A number and its limits."""
+    """A number and its limits.
+
+    Examples
+    --------
+    >>> from coolhead.metrics import Interval
+    >>> Interval(0.05, 0.03, 0.08).high
+    0.08
+    """
 
     estimate: float
     low: float
@@ -30,6 +37,14 @@ class SubsampledScore:
     estimate : the score on all rows
     values : (n_draws,) the score on each subsample
     level : share of the values between `low` and `high`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coolhead.metrics import SubsampledScore
+    >>> score = SubsampledScore(0.05, np.linspace(0.03, 0.07, 101))
+    >>> round(score.low, 3), round(score.high, 3)
+    (0.031, 0.069)
     """
 
     estimate: float

@@ -23,6 +23,15 @@ def kernel_calibration_error(
     labels, probabilities : as for `expected_calibration_error`
     bandwidth : standard deviation of the kernel; by default the standard deviation
         of the confidences answered correctly times (2 n)^(-1/5)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coolhead.metrics import kernel_calibration_error
+    >>> sure = np.linspace(0.5, 1, 400)
+    >>> right = np.arange(400) % 2 == 0    # right half of the time
+    >>> round(kernel_calibration_error(right, sure), 2)
+    0.25
     """
     correct, confidence = correctness_and_confidence(labels, probabilities)
     hits = confidence[correct.astype(bool)]

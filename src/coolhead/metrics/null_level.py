@@ -36,6 +36,14 @@ def expected_calibration_error_null(
     Returns
     -------
     Null level of ECE, in the unit of ECE. An ECE near it is no sign of miscalibration.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coolhead.metrics import expected_calibration_error_null
+    >>> sure = np.full(100, 0.8)    # 100 rows: 3 points of ECE are noise
+    >>> round(expected_calibration_error_null(sure), 3)
+    0.032
     """
     confidence = _confidence(probabilities)
     size = len(confidence) if size is None else size

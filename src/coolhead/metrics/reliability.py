@@ -20,6 +20,13 @@ class ReliabilityCurve:
     edges : (n_bins + 1,) edges of the right-closed bins
     count : (n_bins,) rows in each bin
     accuracy, confidence : (n_bins,) means in each bin
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> curve = ch.reliability_curve([1, 0, 1, 1], [0.9, 0.6, 0.7, 0.95], n_bins=2)
+    >>> curve.edges, curve.accuracy
+    (array([0. , 0.5, 1. ]), array([ nan, 0.75]))
     """
 
     edges: np.ndarray

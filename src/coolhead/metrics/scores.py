@@ -30,6 +30,15 @@ def negative_log_likelihood(
     logits : (n, k), instead of probabilities: exact for very small probabilities,
         and no (n, k) array is built
     temperature : number or (n,), divides the logits
+
+    Examples
+    --------
+    >>> from coolhead.metrics import negative_log_likelihood
+    >>> logits = [[2.0, 0.0], [2.0, 0.0]]
+    >>> round(negative_log_likelihood([0, 1], logits=logits), 3)
+    1.127
+    >>> round(negative_log_likelihood([0, 1], logits=logits, temperature=9), 3)
+    0.699
     """
     if _logits_given(probabilities, logits):
         logits, labels = _checked(labels, logits, check_logits)
@@ -50,6 +59,12 @@ def brier_score(
     """Mean squared distance to the one-hot label, summed over classes (0 to 2).
 
     Arguments as for `negative_log_likelihood`.
+
+    Examples
+    --------
+    >>> from coolhead.metrics import brier_score
+    >>> round(brier_score([0, 1], [[0.8, 0.2], [0.5, 0.5]]), 3)
+    0.29
     """
     if _logits_given(probabilities, logits):
         logits, labels = _checked(labels, logits, check_logits)
@@ -72,6 +87,12 @@ def top_label_brier_score(labels: ArrayLike, probabilities: ArrayLike) -> float:
     """Mean squared difference of correctness and confidence.
 
     Takes (labels, (n, k) probabilities) or (correctness, (n,) confidence).
+
+    Examples
+    --------
+    >>> from coolhead.metrics import top_label_brier_score
+    >>> top_label_brier_score([1, 0], [0.5, 0.5])
+    0.25
     """
     return float(_top_label_brier_scores(labels, probabilities).mean())
 
@@ -91,6 +112,13 @@ def calibration_gain(
     uncalibrated, calibrated : (n, k) probabilities, or (n,) confidences
     top_label : score the confidence of the predicted class only; this is what (n,)
         confidences give in any case
+
+    Examples
+    --------
+    >>> from coolhead.metrics import calibration_gain
+    >>> before, after = [[1.0, 0.0], [1.0, 0.0]], [[0.5, 0.5], [0.5, 0.5]]
+    >>> calibration_gain([0, 1], before, after)
+    0.5
     """
     if np.ndim(uncalibrated) != np.ndim(calibrated):
         raise ValueError(

@@ -20,6 +20,13 @@ class RiskCoverageCurve:
     threshold : (m,) lowest confidence answered, decreasing
     area : mean risk over all coverages (lower is better); rows of equal confidence
         count as answered in random order
+
+    Examples
+    --------
+    >>> from coolhead.metrics import risk_coverage_curve
+    >>> curve = risk_coverage_curve([1, 1, 0, 1], [0.9, 0.8, 0.6, 0.5])
+    >>> curve.coverage, curve.risk.round(2)
+    (array([0.25, 0.5 , 0.75, 1.  ]), array([0.  , 0.  , 0.33, 0.25]))
     """
 
     coverage: np.ndarray

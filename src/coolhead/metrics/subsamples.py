@@ -21,6 +21,13 @@ class Subsamples:
     n_rows : rows of the set they were drawn from
     requested_size : rows per subset as asked for
     indices : (n_draws, size) int32
+
+    Examples
+    --------
+    >>> from coolhead.metrics import draw_subsamples
+    >>> draws = draw_subsamples(8, 4, n_draws=3)
+    >>> draws.n_rows, draws.indices.shape
+    (8, (3, 4))
     """
 
     n_rows: int
@@ -96,6 +103,15 @@ def subsample_ece(
     binning : as for `expected_calibration_error`; with "mass" the edges are those
         of the whole set
     level : share of the subsets' values between `low` and `high` of the result
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coolhead.metrics import draw_subsamples, subsample_ece
+    >>> right, sure = np.arange(200) % 4 > 0, np.full(200, 0.95)
+    >>> score = subsample_ece(right, sure, draw_subsamples(200, 50, n_draws=100))
+    >>> round(score.estimate, 2), score.low < 0.2 < score.high
+    (0.2, True)
     """
     correct, confidence = correctness_and_confidence(labels, probabilities)
     _check_draws(draws, len(confidence))
@@ -119,6 +135,15 @@ def subsample_mean(
     scores : (n,) one number per row; for a gain, the difference of two scores
     draws : from `draw_subsamples`
     level : share of the subsets' values between `low` and `high` of the result
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coolhead.metrics import draw_subsamples, subsample_mean
+    >>> right = np.arange(200) % 4 > 0
+    >>> score = subsample_mean(right, draw_subsamples(200, 50, n_draws=100))
+    >>> score.estimate, score.low < 0.75 < score.high
+    (0.75, True)
     """
     scores = check_rows(scores, "scores")
     _check_draws(draws, len(scores))

@@ -30,6 +30,18 @@ class Finding(NamedTuple):
     found : share of rows outside, share of unsure rows, calibration error; None
         without rows.
     text : all of this in words, or why it cannot tell.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([1.0, 1.5, 2.0])
+    >>> cal = ch.TemperatureEnsemble()
+    >>> cal = cal.fit(data.logits, data.labels, features=data.features)
+    >>> monitor = ch.DriftMonitor.for_calibrator(cal, data.features, data.domains)
+    >>> monitor.update(cal.details(data.logits, data.features + 20))
+    >>> finding = monitor.check().of("features")
+    >>> finding.alarm, finding.n_rows, finding.found
+    (True, 900, 1.0)
     """
 
     kind: str
@@ -46,6 +58,17 @@ class DriftSignal(NamedTuple):
     alarm : True if some evidence raises it. False only if features or labels were
         checked and nothing raised it; else None: cannot tell. Confidence alone can
         raise an alarm, but never says that all is well.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([1.0, 1.5, 2.0])
+    >>> cal = ch.TemperatureEnsemble()
+    >>> cal = cal.fit(data.logits, data.labels, features=data.features)
+    >>> monitor = ch.DriftMonitor.for_calibrator(cal, data.features, data.domains)
+    >>> signal = monitor.check()    # nothing was seen yet
+    >>> print(signal.alarm, [finding.kind for finding in signal.evidence])
+    None ['features', 'confidence', 'labels']
     """
 
     alarm: bool | None

@@ -37,6 +37,14 @@ class Expected:
     middle : median confidence of the calibration rows; None: nothing is known.
     unsure : {domain: (rows less sure than `middle`, rows)}.
     right : {domain: (right answers, rows)} in each of 15 bins of confidence.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coolhead.monitor import Expected
+    >>> expected = Expected(middle=0.8, unsure={"north": (40, 100)})
+    >>> expected.is_unsure(np.array([0.7, 0.9]))
+    array([ True, False])
     """
 
     reach: float = 1.0

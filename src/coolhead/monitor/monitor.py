@@ -41,6 +41,18 @@ class DriftMonitor:
         Who checks often divides it by the number of checks.
     regions : clusters to look for new features in, where the calibrator has none.
     counts : the state; starts empty.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains()
+    >>> seen, unseen = data.select("site-0", "site-1", "site-2"), data.select("site-3")
+    >>> cal = ch.TemperatureEnsemble()
+    >>> cal = cal.fit(seen.logits, seen.labels, features=seen.features)
+    >>> monitor = ch.DriftMonitor.for_calibrator(cal, seen.features, seen.domains)
+    >>> monitor.update(cal.details(unseen.logits, unseen.features + 20))   # far away
+    >>> monitor.check().alarm
+    True
     """
 
     expected: Expected = field(default_factory=Expected)

@@ -84,6 +84,21 @@ class NewDomain:
     evidence : dict of `Witness`, what moved the answer and how surely.
     outside : Coverage of the features, or None where it cannot be told.
     notes : list of str, what was missing.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([1.0, 1.5, 2.0, 1.5])
+    >>> seen, unseen = data.select("site-0", "site-1", "site-2"), data.select("site-3")
+    >>> cal = ch.TemperatureScaling().fit(seen.logits, seen.labels)
+    >>> known = ch.new_domain.learn_evidence(
+    ...     cal, seen.logits, seen.labels, sample_domain=seen.domains
+    ... )
+    >>> there = ch.NewDomain(cal, unseen.logits, evidence=known)
+    >>> rows = there.rows_to_label(20)    # then ask somebody
+    >>> told = there.with_labels(rows, unseen.labels[rows]).accuracy
+    >>> bool(told.low < (unseen.logits.argmax(1) == unseen.labels).mean() < told.high)
+    True
     """
 
     def __init__(

@@ -22,6 +22,19 @@ class PredictionSets:
         each calibration domain by itself; "new_domain", a row of a domain drawn like
         the calibration domains were.
     score, limit : "lac" or "aps", and the largest score that is let in.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([1.0, 1.5, 2.0, 1.5])
+    >>> seen, unseen = data.select("site-0", "site-1", "site-2"), data.select("site-3")
+    >>> cal = ch.TemperatureScaling().fit(seen.logits, seen.labels)
+    >>> known = ch.new_domain.learn_evidence(
+    ...     cal, seen.logits, seen.labels, sample_domain=seen.domains
+    ... )
+    >>> sets = ch.NewDomain(cal, unseen.logits, evidence=known).sets(0.7)
+    >>> sets.members.shape, sets.coverage
+    ((300, 3), 0.7)
     """
 
     members: np.ndarray

@@ -19,6 +19,20 @@ class Threshold:
     share : share of the rows that are answered.
     accuracy : of the answered rows, expected; at_least : with `level` certainty.
     wanted, level : what was asked for.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([1.0, 1.5, 2.0, 1.5])
+    >>> seen, unseen = data.select("site-0", "site-1", "site-2"), data.select("site-3")
+    >>> cal = ch.TemperatureScaling().fit(seen.logits, seen.labels)
+    >>> known = ch.new_domain.learn_evidence(
+    ...     cal, seen.logits, seen.labels, sample_domain=seen.domains
+    ... )
+    >>> there = ch.NewDomain(cal, unseen.logits, evidence=known)
+    >>> threshold = there.threshold(accuracy=0.8)
+    >>> threshold.wanted, 0 < threshold.share <= 1
+    (0.8, True)
     """
 
     confidence: float | None

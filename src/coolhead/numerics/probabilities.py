@@ -146,6 +146,13 @@ def logits_from_probabilities(probabilities: ArrayLike) -> np.ndarray:
     -------
     (n, k) array of log-probabilities, which temperature scaling can use as logits:
     the softmax forgets an additive constant per row, and so does every temperature.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> ch.logits_from_probabilities([[0.5, 0.5], [0.8, 0.2]]).round(2)
+    array([[-0.69, -0.69],
+           [-0.22, -1.61]])
     """
     array = real_array(probabilities, "probabilities")
     if array.ndim == 1:

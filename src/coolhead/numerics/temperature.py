@@ -52,6 +52,14 @@ class Status(StrEnum):
 
     `nll_above_uncalibrated` comes from methods that minimise something else than the
     negative log-likelihood, and raised it on the very rows they were fitted on.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> ch.Status("at_bound") == "at_bound"
+    True
+    >>> ch.fit_temperature([[4.0, 0.0], [0.0, 4.0]], [0, 1]).status    # never wrong
+    'perfectly_separated'
     """
 
     CONVERGED = "converged"

@@ -41,6 +41,16 @@ def save_calibrator(
     metadata : JSON values, e.g. what the calibrator was fitted on.
     trusted : full names of further types to write, such as your own calibrator, or the
         trees inside a `CalibratedClassifier`. Who reads the file has to name them, too.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import tempfile
+    >>> data = ch.datasets.simulate_domains([2.0])
+    >>> cal = ch.TemperatureScaling().fit(data.logits, data.labels)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ch.save_calibrator(cal, f"{folder}/cal.skops", metadata={"camera": "north"})
+    ...
     """
     from skops.io import dumps
 
@@ -75,6 +85,19 @@ def load_calibrator(path: str | os.PathLike, *, trusted: Sequence[str] = ()) -> 
 
     trusted : full names of further types to allow, such as those of your own members
         of an ensemble.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import tempfile
+    >>> data = ch.datasets.simulate_domains([2.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     cal = ch.TemperatureScaling().fit(data.logits, data.labels)
+    ...     ch.save_calibrator(cal, f"{folder}/cal.skops")
+    ...     again = ch.load_calibrator(f"{folder}/cal.skops")
+    ...
+    >>> again.temperature_ == cal.temperature_
+    True
     """
     path = Path(path)
     content = read_bytes(path)

@@ -33,6 +33,17 @@ def reliability_panel(bins: pl.DataFrame) -> dict[str, Any]:
         "under": [gap[:3] for gap in gaps if not gap[3]],
         "strip": list(zip(left, heights, strict=True)),
         "n": int(bars.count.sum()),
+        # Of each bar its left edge, accuracy, mean confidence in per cent, and rows.
+        "numbers": " ".join(
+            ":".join(bin)
+            for bin in zip(
+                left,
+                _short(SIDE * bars.accuracy),
+                _short(SIDE * bars.confidence),
+                map(str, bars.count.astype(int)),
+                strict=True,
+            )
+        ),
     }
 
 

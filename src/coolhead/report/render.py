@@ -32,6 +32,31 @@ def write_report(
     Returns
     -------
     Path of the page.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import tempfile
+    >>> from coolhead.experiment.protocol_files import check_protocol
+    >>> from coolhead.experiment.sweep import run_sweep
+    >>> sites = ch.datasets.simulate_domains([1.0, 2.0, 3.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in sites.domain_names:    # what a classifier of each says
+    ...         sites.save(f"{folder}/{name}.safetensors")
+    ...     pattern = f"{folder}/{{source}}.safetensors"
+    ...     protocol = {
+    ...         "name": "sites",
+    ...         "title": "Three sites",
+    ...         "data": {"kind": "trained", "pattern": pattern},
+    ...         "roles": {"domains": sites.domain_names, "source": 1, "calibration": 1}
+    ...         | {"target": 1, "arrangement": "cyclic"},
+    ...         "methods": {"names": ["uncalibrated", "set-level"]},
+    ...         "evaluation": {"size": 60, "draws": 20, "bootstrap": 50},
+    ...     }
+    ...     run = run_sweep(check_protocol(protocol, "here"), folder, jobs=1).run
+    ...     print(ch.report.write_report(run).name)
+    ...
+    report.html
     """
     path = Path(run) / "report.html" if out is None else Path(out)
     return _write(render(load_run(run, tables)), path)
@@ -52,6 +77,21 @@ def write_evaluation_report(
     calibrator, archive : what was evaluated, and on which rows.
     lines : what `coolhead.evaluate.evaluate_domains` found.
     metadata : what the calibrator's file says about it.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import tempfile
+    >>> from coolhead.evaluate import evaluate_domains
+    >>> data = ch.datasets.simulate_domains()
+    >>> seen, unseen = data.select("site-0", "site-1", "site-2"), data.select("site-3")
+    >>> cal = ch.TemperatureScaling().fit(seen.logits, seen.labels)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     lines = evaluate_domains(cal, unseen, n_draws=50)
+    ...     page = f"{folder}/page.html"
+    ...     ch.report.write_evaluation_report(page, cal, unseen, lines, {}).name
+    ...
+    'page.html'
     """
     return _write(render(gather_evaluation(calibrator, archive, lines, metadata)), path)
 

@@ -28,6 +28,13 @@ class TransferBounds:
     arithmetic_mean : (E(1 - w)² + E L²)/2. It depends on the unit of the loss.
     mean_weight : E_C w. Below one, that much of the target mass lies where the
         calibration domains have none, and no bound speaks about it.
+
+    Examples
+    --------
+    >>> from coolhead.shift import transfer_bounds
+    >>> bounds = transfer_bounds([0.5, 1.5], [1.0, 3.0])
+    >>> bounds.gap <= bounds.centred <= bounds.cauchy_schwarz <= bounds.arithmetic_mean
+    True
     """
 
     gap: float
@@ -51,6 +58,13 @@ def transfer_bounds(
     Returns
     -------
     TransferBounds
+
+    Examples
+    --------
+    >>> from coolhead.shift import transfer_bounds
+    >>> bounds = transfer_bounds([0.5, 1.5], [1.0, 3.0])
+    >>> bounds.gap, bounds.centred
+    (0.5, 0.5)
     """
     weights, losses = np.asarray(weights, float), np.asarray(losses, float)
     if weights.ndim != 1 or weights.shape != losses.shape:
@@ -68,8 +82,8 @@ def transfer_bounds(
     missing = abs(1 - mean(weights)) * abs(mean(losses))
     return TransferBounds(
         gap=abs(mean((1 - weights) * losses)),
-        centred=np.sqrt(shift * spread) + missing,
-        cauchy_schwarz=np.sqrt(shift * square),
+        centred=float(np.sqrt(shift * spread)) + missing,
+        cauchy_schwarz=float(np.sqrt(shift * square)),
         arithmetic_mean=(shift + square) / 2,
         mean_weight=mean(weights),
     )

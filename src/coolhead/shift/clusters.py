@@ -29,6 +29,14 @@ class Clusters:
     centers : (k, d) float64, in scaled space.
     radii : (k,) the 99 % quantile of the members' distances to their centre.
     scaling : None, "standardize" (minus `shift`, over `scale`) or "l2" (unit length).
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([1.0, 1.0])
+    >>> clusters = ch.shift.find_regions(data.features, n_clusters=2)
+    >>> clusters.centers.shape, clusters.radii.shape
+    ((2, 4), (2,))
     """
 
     centers: np.ndarray
@@ -180,6 +188,13 @@ def find_regions(
 
     Fewer distinct rows than clusters are no mistake here: there are fewer balls then.
     A handful of stray rows makes no ball, whose radius would be next to nothing.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([1.0, 1.0, 1.0])
+    >>> ch.shift.find_regions(data.features, n_clusters=3).centers.shape
+    (3, 4)
     """
     if len(features) > max_rows:
         rows = np.random.default_rng(random_state).permutation(len(features))

@@ -23,6 +23,14 @@ class Coverage:
     share_outside : share of rows beyond the radius; about 0.01 without any shift.
     relative_distance : (n,) distance to the nearest centre over that radius.
     nearest : (n,) index of the nearest cluster.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([1.0, 1.0])
+    >>> found = ch.shift.coverage(data.features[300:] + 9, data.features[:300])
+    >>> found.share_outside, found.nearest.shape
+    (1.0, (300,))
     """
 
     share_outside: float
@@ -58,6 +66,16 @@ def coverage(
     Returns
     -------
     Coverage
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([1.0, 1.0])
+    >>> here, there = data.features[:300], data.features[300:] + 9
+    >>> ch.shift.coverage(here, here).share_outside < 0.05
+    True
+    >>> ch.shift.coverage(there, here).share_outside
+    1.0
     """
     if hasattr(calibration, "coverage"):
         return calibration.coverage(batch)

@@ -17,6 +17,15 @@ class ClusterDecomposition:
     total : d₂ of the whole, the sum above.
     remaining : Σ_j π_j^T d₂,j, what is left when every cluster has its own
         temperature. Usually, not always, below `total`.
+
+    Examples
+    --------
+    >>> from coolhead.shift import decompose_divergence
+    >>> parts = decompose_divergence([0.5, 0.5, 1.5, 1.5], [0, 0, 1, 1])
+    >>> parts.calibration_mass, parts.target_mass
+    (array([0.5, 0.5]), array([0.25, 0.75]))
+    >>> parts.total, parts.remaining    # all of the shift lies between the clusters
+    (1.25, 1.0)
     """
 
     calibration_mass: np.ndarray
@@ -40,6 +49,13 @@ def decompose_divergence(
     Returns
     -------
     ClusterDecomposition, clusters in sorted order.
+
+    Examples
+    --------
+    >>> from coolhead.shift import decompose_divergence
+    >>> parts = decompose_divergence([0.5, 0.5, 1.5, 1.5], [0, 0, 1, 1])
+    >>> parts.total, parts.remaining
+    (1.25, 1.0)
     """
     _, code = np.unique(clusters, return_inverse=True)
     mass = np.ones(len(code)) if mass is None else np.asarray(mass, float)

@@ -26,6 +26,14 @@ class BayesianBinning(CurveCalibrator):
     ----------
     curves_ : list of (edges, values), the averaged binnings as one step function.
     accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([3.0])
+    >>> cal = ch.baselines.BayesianBinning().fit(data.logits, data.labels)
+    >>> cal.predict_proba(data.logits[:2]).sum(axis=1).round(6)
+    array([1., 1.])
     """
 
     scheme: str = "top_label"

@@ -24,6 +24,14 @@ class HistogramBinning(CurveCalibrator):
     ----------
     curves_ : list of (edges, values); a value holds up to and with its right edge.
     accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([3.0])
+    >>> cal = ch.baselines.HistogramBinning(n_bins=10).fit(data.logits, data.labels)
+    >>> cal.nll_ < cal.nll_uncalibrated_, len(cal.curves_)
+    (True, 1)
     """
 
     n_bins: Count = 15

@@ -28,6 +28,14 @@ class IsotonicCalibration(CurveCalibrator):
     curves_ : list of (scores, values) between which one interpolates; None for a
         class without rows, which keeps its probability.
     accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([3.0])
+    >>> cal = ch.baselines.IsotonicCalibration().fit(data.logits, data.labels)
+    >>> cal.nll_ < cal.nll_uncalibrated_, len(cal.curves_)
+    (True, 3)
     """
 
     scheme: str = "one_vs_all"

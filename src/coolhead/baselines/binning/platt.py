@@ -23,6 +23,14 @@ class PlattScaling(ScoreCalibrator):
     ----------
     slope_, intercept_ : a and b.
     accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([2.0], n_classes=2)
+    >>> cal = ch.baselines.PlattScaling().fit(data.logits, data.labels)
+    >>> round(cal.slope_, 1)    # about 1/T
+    0.5
     """
 
     def _learn_scores(self, data: ScoreData) -> str:

@@ -48,6 +48,14 @@ class ParameterizedTemperature(TemperatureCalibrator):
     reach_ : how far below its row's largest a logit may lie and not count as masked.
     temperature_ : float, the set-level temperature.
     status_, nll_, nll_uncalibrated_ : of the fit set.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([2.0])
+    >>> cal = ch.baselines.ParameterizedTemperature().fit(data.logits, data.labels)
+    >>> bool((cal.temperature(data.logits) > 0).all()), round(cal.temperature_, 1)
+    (True, 2.1)
     """
 
     _: KW_ONLY

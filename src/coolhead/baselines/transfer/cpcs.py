@@ -28,6 +28,20 @@ class CPCS(TransferCalibrator):
     ----------
     As `TransferCalibrator`, and
     brier_ : weighted Brier score at that temperature, summed over classes.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([1.0, 2.0])
+    >>> seen, target = data.rows(slice(0, None, 2)), data.rows(slice(301, None, 2))
+    >>> cal = ch.baselines.CPCS().fit(
+    ...     seen.logits,
+    ...     seen.labels,
+    ...     features=seen.features,
+    ...     target_features=target.features,
+    ... )
+    >>> cal.temperature_ > 1.5    # as in the target's site
+    True
     """
 
     def _learn(self, data: CalibrationData) -> None:

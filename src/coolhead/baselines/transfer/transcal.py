@@ -52,6 +52,21 @@ class TransCal(TransferCalibrator):
     target_accuracy_ : estimated accuracy on the target, cut to [0, 1].
     mismatch_ : |mean target confidence - estimated accuracy| that is left.
     Others as `TransferCalibrator`.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([1.0, 2.0])
+    >>> seen, target = data.rows(slice(0, None, 2)), data.rows(slice(301, None, 2))
+    >>> cal = ch.baselines.TransCal().fit(
+    ...     seen.logits,
+    ...     seen.labels,
+    ...     features=seen.features,
+    ...     target_features=target.features,
+    ...     target_logits=target.logits,
+    ... )
+    >>> cal.temperature_ >= 1, 0 <= cal.target_accuracy_ <= 1
+    (True, True)
     """
 
     reads_target_logits = True

@@ -17,6 +17,20 @@ class WeightedTemperature(TransferCalibrator):
     """One temperature by importance-weighted likelihood (WTS).
 
     Parameters and attributes are those of `TransferCalibrator`.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([1.0, 2.0])
+    >>> seen, target = data.rows(slice(0, None, 2)), data.rows(slice(301, None, 2))
+    >>> cal = ch.baselines.WeightedTemperature().fit(
+    ...     seen.logits,
+    ...     seen.labels,
+    ...     features=seen.features,
+    ...     target_features=target.features,
+    ... )
+    >>> cal.temperature_ > 1.5    # as in the target's site
+    True
     """
 
     def _learn(self, data: CalibrationData) -> None:
@@ -40,6 +54,20 @@ class WeightedClusterTemperature(TransferCalibrator):
     ----------
     As `TransferCalibrator`, and cluster_temperatures_ (k,), clusters_,
     n_fallbacks_, cluster_status_ (k,).
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([1.0, 2.0])
+    >>> seen, target = data.rows(slice(0, None, 2)), data.rows(slice(301, None, 2))
+    >>> cal = ch.baselines.WeightedClusterTemperature(n_clusters=3).fit(
+    ...     seen.logits,
+    ...     seen.labels,
+    ...     features=seen.features,
+    ...     target_features=target.features,
+    ... )
+    >>> cal.cluster_temperatures_.shape
+    (3,)
     """
 
     uses_features = True

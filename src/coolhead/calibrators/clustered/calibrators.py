@@ -136,6 +136,15 @@ class NearestClusterTemperature(ClusterCalibrator):
     n_fallbacks_ : clusters that took the set-level temperature.
     n_clusters_ : clusters left, where equal ones were merged.
     clusters_ : centres with their radii and scaling.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([1.0, 3.0])
+    >>> cal = ch.NearestClusterTemperature(n_clusters=2)
+    >>> cal = cal.fit(data.logits, data.labels, features=data.features)
+    >>> cal.temperature(data.logits[[0, -1]], data.features[[0, -1]]).round(1)
+    array([1.1, 2.7])
     """
 
     def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
@@ -161,6 +170,16 @@ class RegressedTemperature(ClusterCalibrator):
     coef_, intercept_ : of the line, in scaled feature space.
     line_penalty_ : the penalty used.
     clipped_share_ : share of the calibration rows whose T was clipped.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains()    # best T: 1, 1.5, 2, 3
+    >>> seen, unseen = data.select("site-0", "site-1", "site-2"), data.select("site-3")
+    >>> cal = ch.RegressedTemperature()
+    >>> cal = cal.fit(seen.logits, seen.labels, features=seen.features)
+    >>> round(float(cal.temperature(unseen.logits, unseen.features).mean()), 1)
+    2.2
     """
 
     _: KW_ONLY

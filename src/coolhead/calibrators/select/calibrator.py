@@ -38,6 +38,16 @@ class LeaveOneDomainOut:
     Parameters
     ----------
     keep : domain or domains that are never left out, such as the source.
+
+    Examples
+    --------
+    >>> from coolhead.calibrators import LeaveOneDomainOut
+    >>> site = ["home"] * 40 + ["north"] * 40 + ["south"] * 40
+    >>> for rest, left_out in LeaveOneDomainOut(keep="home").split(site, groups=site):
+    ...     print(len(rest), site[left_out[0]])
+    ...
+    80 north
+    80 south
     """
 
     def __init__(self, keep: Any = None):
@@ -92,6 +102,17 @@ class SelectByDomain(OfParts, TemperatureCalibrator):
     bounds_ : lowest and highest log T; without bounds unless a caller sets them.
     temperature_ : float, weighted the same way.
     status_ : str, "stacked" or "picked" with the names, or why it could not choose.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([3.0, 3.0, 3.0, 3.0])
+    >>> cal = ch.SelectByDomain([ch.TemperatureScaling(), ch.TemperatureEnsemble()])
+    >>> cal = cal.fit(
+    ...     data.logits, data.labels, features=data.features, sample_domain=data.domains
+    ... )
+    >>> cal.status_.split(";")[0]    # the simplest that will do
+    'picked TemperatureScaling'
     """
 
     candidates: Sequence[TemperatureCalibrator] | None = None

@@ -56,6 +56,17 @@ class ShiftAwareTemperature(TemperatureCalibrator):
     penalty_ : the penalty used.
     temperature_ : float, of all rows together, every domain counting the same.
     status_ : str, one of `Status`, followed by what was missing.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains()    # best T: 1, 1.5, 2, 3
+    >>> seen, unseen = data.select("site-0", "site-1", "site-2"), data.select("site-3")
+    >>> cal = ch.ShiftAwareTemperature().fit(
+    ...     seen.logits, seen.labels, features=seen.features, sample_domain=seen.domains
+    ... )
+    >>> round(float(cal.temperature(unseen.logits, unseen.features).mean()), 1)
+    2.0
     """
 
     takes = ("features", "source", "reference")

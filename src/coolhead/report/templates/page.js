@@ -1,10 +1,12 @@
 "use strict";
-// Tables are complete without this; it lets them be sorted and filtered.
+// The page is complete without this: it sorts, filters, chooses and tells numbers.
+const make = (name, properties) => Object.assign(document.createElement(name), properties);
+
 document.querySelectorAll("table.sortable").forEach((table) => {
   const body = table.tBodies[0];
   const value = (row, column) => {
     const text = row.cells[column].textContent.trim();
-    const number = parseFloat(text.replace("−", "-"));
+    const number = parseFloat(text.replace("−", "-").replace("▲", ""));
     return Number.isNaN(number) ? text.toLowerCase() : number;
   };
   const compare = (a, b) => {
@@ -12,8 +14,7 @@ document.querySelectorAll("table.sortable").forEach((table) => {
     return typeof a === "number" ? -1 : 1;
   };
   [...table.tHead.rows[0].cells].forEach((head, column) => {
-    const button = document.createElement("button");
-    button.type = "button";
+    const button = make("button", { type: "button", title: "sort by this column" });
     button.append(...head.childNodes);
     head.append(button);
     button.addEventListener("click", () => {
@@ -26,9 +27,9 @@ document.querySelectorAll("table.sortable").forEach((table) => {
       body.append(...rows);
     });
   });
-  const filter = document.createElement("input");
-  filter.type = "search";
-  filter.placeholder = "filter rows";
+  const tools = table.closest("details.table")?.querySelector(".tools");
+  if (!tools) return;
+  const filter = make("input", { type: "search", placeholder: "filter rows" });
   filter.setAttribute("aria-label", "filter rows");
   filter.addEventListener("input", () => {
     const words = filter.value.toLowerCase().split(/\s+/);
@@ -37,8 +38,90 @@ document.querySelectorAll("table.sortable").forEach((table) => {
       row.hidden = !words.every((word) => text.includes(word));
     });
   });
-  table.closest("details").querySelector(".tools").prepend(filter);
+  tools.prepend(filter);
 });
+
+// The diagrams of any method in place of those of the recommended one.
+document.querySelectorAll(".splits").forEach((splits) => {
+  const articles = [...splits.querySelectorAll("article")].map((article) => ({
+    slot: article.querySelector(".slot"),
+    before: article.querySelector(".panels.two > figure"),
+    figures: new Map([...article.querySelectorAll(".slot figure, details figure")]
+      .map((figure) => [figure.dataset.method, figure.cloneNode(true)])),
+  })).filter((article) => article.slot);
+  const labels = new Map();
+  articles.forEach(({ figures }) => figures.forEach((figure, method) => {
+    const label = figure.querySelector("figcaption").textContent;
+    labels.set(method, label.replace(/^after /, ""));
+  }));
+  if (labels.size < 2) return;
+  const select = make("select", {});
+  labels.forEach((label, method) => select.append(new Option(label, method)));
+  select.value = splits.dataset.after;
+  const told = make("output", {});
+  const mean = (values) => (values.reduce((a, b) => a + b, 0) / values.length).toFixed(1);
+  const show = () => {
+    const pairs = [];
+    articles.forEach(({ slot, before, figures }) => {
+      const figure = figures.get(select.value)?.cloneNode(true);
+      const label = labels.get(select.value);
+      if (!figure) {
+        slot.replaceChildren(make("p", { className: "missing", textContent: `${label} did not run here.` }));
+        return;
+      }
+      figure.querySelector("figcaption").textContent = `after ${label}`;
+      slot.replaceChildren(figure);
+      const pair = [before, figure].map((one) => parseFloat(one?.dataset.ece));
+      if (pair.every(Number.isFinite)) pairs.push(pair);
+    });
+    const worse = pairs.filter(([before, after]) => after > before).length;
+    told.textContent = pairs.length === 0 ? "" : `${labels.get(select.value)}: mean ECE ${mean(pairs.map((pair) => pair[0]))} % before, `
+      + `${mean(pairs.map((pair) => pair[1]))} % after, higher in ${worse} of ${pairs.length}`;
+  };
+  select.addEventListener("change", show);
+  const name = make("label", { textContent: "after: " });
+  name.append(select);
+  splits.parentNode.querySelector(".choose").append(name, told);
+  show();
+});
+
+// What a bar says, beside the pointer.
+const tip = make("div", { className: "tip", hidden: true });
+document.body.append(tip);
+const tell = (event) => {
+  const panel = event.target.closest?.("svg.panel");
+  const bins = panel?.dataset.bins ? panel.dataset.bins.split(" ").map((bin) => bin.split(":").map(Number)) : [];
+  const point = panel && new DOMPoint(event.clientX, event.clientY).matrixTransform(panel.getScreenCTM().inverse());
+  const found = bins.filter(([left]) => left <= point.x).pop();
+  const width = bins.length > 1 ? Math.min(...bins.slice(1).map((bin, i) => bin[0] - bins[i][0])) : 100;
+  tip.hidden = !found || point.x > found[0] + width;
+  if (tip.hidden) return;
+  const [, right, sure, rows] = found;
+  tip.textContent = `sure ${sure} %, right ${right} %, ${rows.toLocaleString("en")} row${rows === 1 ? "" : "s"}`;
+  const space = document.documentElement.clientWidth - tip.offsetWidth - 8;
+  tip.style.left = `${Math.max(8, Math.min(event.clientX + 12, space))}px`;
+  tip.style.top = `${event.clientY + 16}px`;
+};
+document.addEventListener("pointermove", tell);
+document.addEventListener("pointerdown", tell);
+
+// On paper tables shrink to its width; those that could not be read stay closed.
+const PAPER = 680, LEGIBLE = 0.45;
+const closed = new Set();
 window.addEventListener("beforeprint", () => {
-  document.querySelectorAll("details.table").forEach((part) => { part.open = true; });
+  document.querySelectorAll("details.table:not([open])").forEach((part) => {
+    closed.add(part);
+    part.open = true;
+  });
+  document.querySelectorAll(".scroll > table").forEach((table) => {
+    const fit = Math.min(1, PAPER / table.offsetWidth);
+    const part = table.closest("details.table");
+    if (part && fit < LEGIBLE) part.open = false;
+    else table.style.zoom = fit;
+  });
+});
+window.addEventListener("afterprint", () => {
+  document.querySelectorAll("details.table").forEach((part) => { part.open = !closed.has(part); });
+  document.querySelectorAll(".scroll > table").forEach((table) => { table.style.zoom = ""; });
+  closed.clear();
 });

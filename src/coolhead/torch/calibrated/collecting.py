@@ -42,6 +42,22 @@ def calibrate(
     calibrator : not fitted; `AutoCalibrator()` by default, or without features (for
         pixels and tokens) `TemperatureScaling()`.
     source : names of the loaders whose domains the network was trained on.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import torch
+    >>> network = torch.nn.Linear(4, 3)
+    >>> sites = ch.datasets.simulate_domains([1.0, 2.0, 3.0])
+    >>> def batches(site):
+    ...     part = sites.select(site)
+    ...     return [(torch.tensor(part.features).float(), torch.tensor(part.labels))]
+    ...
+    >>> loaders = {name: batches(name) for name in sites.domain_names}
+    >>> cal = ch.TemperatureScaling()
+    >>> net = ch.torch.calibrate(network, loaders, cal, progress=False)
+    >>> net(torch.zeros(2, 4)).shape
+    torch.Size([2, 3])
     """
     rows = collect_predictions(
         model,
@@ -84,6 +100,16 @@ def collect_predictions(
     ignore_index : label of pixels or tokens to leave out.
     rows_per_batch : of pixels or tokens, so many of a batch at random; all by default.
     progress : show a bar, where standard error is a terminal.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import torch
+    >>> network = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Linear(8, 3))
+    >>> batch = torch.zeros(10, 4), torch.arange(10) % 3
+    >>> data = ch.torch.collect_predictions(network, {"photo": [batch]}, progress=False)
+    >>> data.logits.shape, data.features.shape, data.domain_names
+    ((10, 3), (10, 8), ('photo',))
     """
     named = loaders if isinstance(loaders, Mapping) else {"all": loaders}
     rng = np.random.default_rng(0)

@@ -29,6 +29,15 @@ class CalibratedModule(nn.Module):
 
     The module starts in evaluation mode: logits with dropout are not the logits that
     were calibrated.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import torch
+    >>> network = torch.nn.Linear(4, 2)
+    >>> cal = ch.TemperatureScaling().fit([[2.0, 0.0]] * 4, [0, 0, 0, 1])
+    >>> ch.torch.CalibratedModule(network, cal)(torch.zeros(5, 4)).shape
+    torch.Size([5, 2])
     """
 
     def __init__(

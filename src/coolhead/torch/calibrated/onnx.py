@@ -52,6 +52,16 @@ def export_onnx(
     ------
     RuntimeError : torch or onnxruntime differs from NumPy. A module that loaded the
         state of another must have been built from the same calibrator.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import tempfile
+    >>> cal = ch.TemperatureScaling().fit([[2.0, 0.0]] * 4, [0, 0, 0, 1])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ch.torch.export_onnx(cal, f"{folder}/cal.onnx").name
+    ...
+    'cal.onnx'
     """
     if not isinstance(net, nn.Module):
         net = CalibratedSoftmax(net)

@@ -47,6 +47,14 @@ class CalibratedSoftmax(nn.Module):
     Binary scores (n,) are taken as the logits [0, s]. Half-precision logits give
     single-precision probabilities. A class with the logit -inf has probability zero; a
     row with NaN or inf has NaN.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import torch
+    >>> cal = ch.TemperatureScaling().fit([[4.0, 0.0]] * 4, [0, 0, 0, 1])
+    >>> ch.torch.CalibratedSoftmax(cal)(torch.tensor([[4.0, 0.0]]))
+    tensor([[0.7500, 0.2500]])
     """
 
     def __init__(self, calibrator: Any):

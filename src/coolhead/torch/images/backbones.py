@@ -36,6 +36,14 @@ class Backbone:
     feature_layer : str or None
         Layer whose output is the features; None reads the input of the classifier,
         the last linear layer.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> from torch import nn
+    >>> network = nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, 5))
+    >>> ch.torch.Backbone(network, ch.torch.ImageTransform(size=32), name="tiny").name
+    'tiny'
     """
 
     module: torch.nn.Module
@@ -77,6 +85,13 @@ def load_backbone(
         refuses such weights.
     random_state : int
         Seed of layers that come without weights.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> backbone = ch.torch.load_backbone("efficientnet-lite0", n_classes=5)
+    >>> backbone.name, backbone.transform.size
+    ('efficientnet-lite0', 224)
     """
     published = weights is None
     kind, _, rest = name.partition(":")

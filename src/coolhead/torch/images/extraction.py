@@ -72,6 +72,24 @@ def extract(
     -------
     DomainArchive
         Memory-mapped from `out`.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from PIL import Image
+    >>> from torch import nn
+    >>> network = nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, 2))
+    >>> backbone = ch.torch.Backbone(network, ch.torch.ImageTransform(size=32))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("photo/cat", "photo/dog", "sketch/cat", "sketch/dog"):
+    ...         Path(folder, "images", name).mkdir(parents=True)
+    ...         Image.new("RGB", (64, 64)).save(Path(folder, "images", name, "1.png"))
+    ...     out = f"{folder}/features.safetensors"
+    ...     print(ch.torch.extract(f"{folder}/images", backbone, out, engine="torch"))
+    ...
+    DomainArchive(4 rows, 2 classes, features 3072 x float16; photo 2, sketch 2)
     """
     workers = cpu_count() if workers is None else workers
     _check_options(dtype, engine, batch_size, workers, device)

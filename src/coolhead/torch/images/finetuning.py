@@ -78,6 +78,28 @@ def finetune(
     small : (n,) bool, optional
         Rows kept out of training; of the sources', the epoch with the highest
         accuracy is returned. Without them, the last epoch.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from PIL import Image
+    >>> from torch import nn
+    >>> from coolhead.torch.images.finetuning import FinetuneSettings
+    >>> network = nn.Sequential(nn.Flatten(), nn.Linear(3 * 32 * 32, 2))
+    >>> backbone = ch.torch.Backbone(network, ch.torch.ImageTransform(size=32))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in ("photo/cat", "photo/dog", "sketch/cat", "sketch/dog"):
+    ...         Path(folder, name).mkdir(parents=True)
+    ...         Image.new("RGB", (64, 64)).save(Path(folder, name, "1.png"))
+    ...     images = ch.datasets.list_images(folder)
+    ...     short = FinetuneSettings(epochs=2, batch_size=2)
+    ...     kept = f"{folder}/network.pt"
+    ...     curve = ch.torch.finetune(images, backbone, ["photo"], kept, settings=short)
+    ...
+    >>> len(curve)
+    2
     """
     settings = settings or FinetuneSettings()
     sources = images.select(*source)

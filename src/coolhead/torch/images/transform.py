@@ -42,6 +42,14 @@ class ImageTransform:
     reducing_gap : float or None
         A JPEG is decoded at a reduced scale that leaves at least this many times the
         pixels wanted; None decodes all pixels.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> from PIL import Image
+    >>> transform = ch.torch.ImageTransform(size=32)
+    >>> transform(Image.new("RGB", (64, 48))).shape
+    (3, 32, 32)
     """
 
     size: int = 224
