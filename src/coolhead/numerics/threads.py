@@ -9,13 +9,11 @@ import os
 import threading
 from collections.abc import Callable
 from contextvars import copy_context
-from functools import cache
 from itertools import count
 from typing import Any
 
-from threadpoolctl import ThreadpoolController
-
 from coolhead.numerics.blocks import ELEMENTS_PER_BLOCK, row_blocks
+from coolhead.numerics.single_thread import blas_threads
 
 # Below this many elements, starting threads costs more than it saves.
 WORTHWHILE = 2**20
@@ -67,7 +65,7 @@ def each_block(
 def thread_count(n_elements: int) -> int:
     """How many threads a pass over so many elements may use.
 
-    As many as BLAS, so that OMP_NUM_THREADS and threadpoolctl's limits hold here too.
+    As many as BLAS without our own pin, so that OMP_NUM_THREADS and threadpoolctl's limits hold here too.
     One in a thread or process that others started: they share out the cores already.
     """
     if n_elements < WORTHWHILE or os.cpu_count() == 1:
@@ -76,13 +74,7 @@ def thread_count(n_elements: int) -> int:
         return 1
     if multiprocessing.parent_process() is not None:
         return 1
-    limits = [library.num_threads for library in _blas()]
-    return max(1, min([*limits, _environment(), _cores()]))
-
-
-@cache
-def _blas() -> list[Any]:
-    return ThreadpoolController().select(user_api="blas").lib_controllers
+    return max(1, min(blas_threads(), _environment(), _cores()))
 
 
 def _environment() -> int:

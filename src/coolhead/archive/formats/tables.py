@@ -59,7 +59,7 @@ def open_table(path: Path, kind: str, keep: Sequence[str] = ()) -> PredictionFil
     frame = frame.select(used)
     widths = {name: _width(schema, ms) for name, ms in groups.items()}
     widths |= dict.fromkeys(singles, 1)
-    if kind == "arrow":
+    if kind == "arrow" and n_rows is not None:
         # Its batches may be of any size, and polars keeps them.
         held = n_rows * sum(_width_in_bytes(kind) for kind in schema.dtypes())
     batches = partial(frame.collect_batches, maintain_order=True, lazy=True)

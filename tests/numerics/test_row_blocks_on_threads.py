@@ -92,7 +92,7 @@ def test_limits_of_blas_and_the_environment_hold(monkeypatch):
 
 
 def test_small_passes_and_other_peoples_threads_stay_on_one(monkeypatch):
-    monkeypatch.setattr(threads, "_blas", list)
+    monkeypatch.setattr(threads, "blas_threads", lambda: 8)
     monkeypatch.setattr(threads, "_cores", lambda: 8)
     monkeypatch.setattr(threads.os, "cpu_count", lambda: 8)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
