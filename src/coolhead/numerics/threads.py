@@ -65,7 +65,8 @@ def each_block(
 def thread_count(n_elements: int) -> int:
     """How many threads a pass over so many elements may use.
 
-    As many as BLAS without our own pin, so that OMP_NUM_THREADS and threadpoolctl's limits hold here too.
+    As many as BLAS but for our own pin: OMP_NUM_THREADS and threadpoolctl's limits
+    hold here, too.
     One in a thread or process that others started: they share out the cores already.
     """
     if n_elements < WORTHWHILE or os.cpu_count() == 1:
