@@ -53,6 +53,7 @@ for domain in ("uci", "sans"):
     rows = dense_rows(logits, labels, features=features, ignore_index=FAINT, most=4000)
     parts.append((rows.logits, rows.labels, rows.features, [domain] * 4000))
 logits, labels, features, domains = map(np.concatenate, zip(*parts, strict=True))
+# `AutoCalibrator` does as well, and warns that two left-out domains disagree.
 calibrator = ch.ShiftAwareTemperature()
 calibrator.fit(logits, labels, features=features, sample_domain=domains)
 
