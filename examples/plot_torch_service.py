@@ -83,7 +83,8 @@ def drift() -> dict:
 # %%
 # Digits of a kind it knows; of a typeface that nobody has seen, but that lies between
 # those it was calibrated on, which is what it was calibrated for; and from a scanner
-# that gives the negative.
+# that gives the negative. Smaller changes go unseen: an alarm needs rows unlike every
+# kind it was calibrated on, and these differ as much as rotated or noisy digits do.
 client = TestClient(app)
 days = {
     "known": digits.select("sans").features,
