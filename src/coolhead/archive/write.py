@@ -79,8 +79,10 @@ def _write_table(sink: Callable[[pl.LazyFrame, Path, int], Any]) -> Callable[...
         group = max(1, most // width)
         try:
             sink(register_io_source(source, schema=start.schema), path, group)
-        except PolarsError as error:
-            raise failed[0] if failed else error
+        except PolarsError:
+            if failed:
+                raise failed[0] from None
+            raise
 
     return write
 
