@@ -63,14 +63,26 @@ def _write_table(sink: Callable[[pl.LazyFrame, Path, int], Any]) -> Callable[...
         as_table = _table_maker(width, class_names)
         start = as_table(first)
 
+        # polars 1 wraps what goes wrong in a source; who reads wants it as it was.
+        failed: list[Exception] = []
+
         def source(*pushed_down: Any) -> Iterator[pl.DataFrame]:
             yield start
-            yield from map(as_table, remaining)
+            try:
+                yield from map(as_table, remaining)
+            except Exception as error:
+                failed.append(error)
+                raise
 
         wide = width > MOST_COLUMNS
         most = ELEMENTS_PER_ROW_GROUP_OF_ARRAYS if wide else ELEMENTS_PER_ROW_GROUP
         group = max(1, most // width)
-        sink(register_io_source(source, schema=start.schema), path, group)
+        try:
+            sink(register_io_source(source, schema=start.schema), path, group)
+        except PolarsError:
+            if failed:
+                raise failed[0] from None
+            raise
 
     return write
 

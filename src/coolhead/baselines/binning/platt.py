@@ -1,5 +1,6 @@
 """Platt scaling: a logistic curve of the score."""
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -81,11 +82,14 @@ def fit_logistic(
     column = ((scores - center) / unit)[:, None]
     # A fractional target is one row of each kind, weighted by its share.
     model: Any = LogisticRegression(C=np.inf, max_iter=1000, tol=1e-8)
-    model.fit(
-        np.concatenate([column, column]),
-        np.repeat([1, 0], len(scores)),
-        sample_weight=np.concatenate([weights * targets, weights * (1 - targets)]),
-    )
+    with warnings.catch_warnings():
+        # scikit-learn 1.8 warns of its own way to say that there is no penalty.
+        warnings.filterwarnings("ignore", "Setting penalty=None", UserWarning)
+        model.fit(
+            np.concatenate([column, column]),
+            np.repeat([1, 0], len(scores)),
+            sample_weight=np.concatenate([weights * targets, weights * (1 - targets)]),
+        )
     slope = float(model.coef_[0, 0] / unit)
     return slope, float(model.intercept_[0] - slope * center)
 
