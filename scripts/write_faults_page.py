@@ -22,7 +22,8 @@ TOP = """# What it survives
 Written by `scripts/write_faults_page.py` from what `make test-long` noted. A number
 says how often a fault was tried; each of them was survived: the same bits in the end,
 nothing half-written, no traceback, the right exit code. Parts of it run in the
-ordinary tests (`tests/faults`).
+ordinary tests (`tests/faults`). A dash: not tried in the run this page
+was written from.
 
 """
 NOTES = """
