@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coolhead.numerics.blocks import computing_dtype
+from coolhead.numerics.blocks import ELEMENTS_PER_BLOCK, computing_dtype
 from coolhead.numerics.checks import (
     as_logits,
     check_domains,
@@ -189,7 +189,9 @@ def solve_temperatures(
         rough = partial(group_sums, rows, groups, some, dtype=np.float32)
     single = partial(group_sums, rows, groups, None, dtype=np.float32)
     double = partial(group_sums, rows, groups, None, dtype=np.float64)
-    dtype = computing_dtype(rows.logits)
+    # Few numbers cost next to nothing in double precision.
+    few = rows.logits.size <= ELEMENTS_PER_BLOCK
+    dtype = np.float64 if few else computing_dtype(rows.logits)
     problem = TemperatureProblem(totals, rough, single, double, dtype)
     return solve(problem, penalty, start)
 
