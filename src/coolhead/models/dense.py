@@ -101,6 +101,15 @@ def predict_dense(
     ----------
     calibrator : fitted, on `dense_rows` or on rows of any other kind.
     logits, features, class_axis : as for `dense_rows`.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([2.0])
+    >>> cal = ch.TemperatureScaling().fit(data.logits, data.labels)
+    >>> pixels = data.logits[:24].T.reshape(1, -1, 4, 6)        # (n, k, h, w)
+    >>> predict_dense(cal, pixels).shape == pixels.shape
+    True
     """
     array, axis = _dense(logits, class_axis)
     places = np.moveaxis(array, axis, -1)

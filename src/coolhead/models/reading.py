@@ -147,7 +147,16 @@ def innermost(model: Any) -> Any:
 
 
 def leaves_of(model: Any, X: Any) -> np.ndarray:
-    """Which leaf of every tree each row falls into, (n, trees)."""
+    """Which leaf of every tree each row falls into, (n, trees).
+
+    Examples
+    --------
+    >>> from sklearn.ensemble import RandomForestClassifier
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
+    >>> forest = RandomForestClassifier(n_estimators=5, random_state=0).fit(X, y)
+    >>> leaves_of(forest, X).shape
+    (4, 5)
+    """
     model, X = unwrapped(model, X)
     return check_leaves(model)(model, X)
 
