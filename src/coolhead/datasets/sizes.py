@@ -83,7 +83,7 @@ def _differences(
     table: ImageTable, published: Published, known: dict[str, str]
 ) -> Iterator[str]:
     title = published.name
-    for name in published.sizes.keys() - known.values():
+    for name in sorted(published.sizes.keys() - known.values()):
         yield f"{title}: domain {name} is missing"
     if len(table.class_names) != published.n_classes:
         found = len(table.class_names)
