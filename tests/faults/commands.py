@@ -127,7 +127,7 @@ def make_commands(inputs: Path) -> dict[str, Command]:
         "--batch-size",
         "4",
         "--workers",
-        "0",
+        "1",
     )
     return {
         "fit": fit,

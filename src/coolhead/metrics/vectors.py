@@ -85,7 +85,10 @@ def check_rows(values: Any, name: str) -> np.ndarray:
 
 def _vector(values: Any, name: str) -> np.ndarray:
     try:
-        array = np.asarray(values).astype(np.float64, copy=False)
+        array = np.asarray(values)
+        if array.dtype.kind == "c":
+            raise TypeError(f"it has type {array.dtype}")
+        array = array.astype(np.float64, copy=False)
     except (TypeError, ValueError) as error:
         raise ValueError(
             f"{name} is not numeric ({error}); wanted a vector of real numbers"

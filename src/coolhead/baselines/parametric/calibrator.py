@@ -75,7 +75,9 @@ class ParameterizedTemperature(TemperatureCalibrator):
         self.bounds_ = (spread / BOUND, spread * BOUND) if spread > 0 else (1.0, 1.0)
         inputs = largest_logits(data.logits, self.n_top, self.reach_)
         self.shift_ = inputs.mean(axis=0)
-        deviation = inputs.std(axis=0)
+        # In units of the largest: squares of huge logits would overflow.
+        unit = float(np.abs(inputs).max()) or 1.0
+        deviation = unit * (inputs / unit).std(axis=0)
         self.scale_ = np.where(deviation > 0, deviation, 1.0)
         self._train(data, (inputs - self.shift_) / self.scale_)
         temperature = self._temperature(data.logits, None)
