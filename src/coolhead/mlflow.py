@@ -151,7 +151,8 @@ def log_evaluation(
     >>> import coolhead as ch
     >>> data = ch.datasets.simulate_domains([1.5, 2.0])
     >>> cal = ch.TemperatureScaling().fit(data.logits, data.labels)
-    >>> lines = ch.evaluate.evaluate_domains(cal, data, n_draws=100)
+    >>> from coolhead.evaluate import evaluate_domains
+    >>> lines = evaluate_domains(cal, data, n_draws=100)
     >>> sorted(metrics_of(lines))[:2]       # what it logs, beside the report
     ['accuracy/all', 'accuracy/site-0']
     """
@@ -180,7 +181,8 @@ def metrics_of(lines: Sequence[DomainScores]) -> dict[str, float]:
     >>> import coolhead as ch
     >>> data = ch.datasets.simulate_domains([2.0])
     >>> cal = ch.TemperatureScaling().fit(data.logits, data.labels)
-    >>> found = metrics_of(ch.evaluate.evaluate_domains(cal, data, n_draws=100))
+    >>> from coolhead.evaluate import evaluate_domains
+    >>> found = metrics_of(evaluate_domains(cal, data, n_draws=100))
     >>> "ece_after/site-0" in found
     True
     """
