@@ -7,20 +7,21 @@ import numpy as np
 ELEMENTS_PER_BLOCK = 2**17
 
 
-def row_blocks(n_rows: int, n_columns: int) -> Iterator[slice]:
-    """Slices over `n_rows` rows of about 131,000 elements each."""
-    size = max(1, ELEMENTS_PER_BLOCK // max(1, n_columns))
+def row_blocks(
+    n_rows: int, n_columns: int, elements: int = ELEMENTS_PER_BLOCK
+) -> Iterator[slice]:
+    """Slices over `n_rows` rows of about so many elements each."""
+    size = max(1, elements // max(1, n_columns))
     for start in range(0, n_rows, size):
         yield slice(start, min(start + size, n_rows))
 
 
-def block_buffer(
-    logits: np.ndarray, dtype: type[np.floating] | None = None
-) -> np.ndarray:
-    """An empty array for any block of `logits`, by default in computing precision."""
-    n_rows, n_columns = logits.shape
-    size = min(n_rows, max(1, ELEMENTS_PER_BLOCK // n_columns))
-    return np.empty((size, n_columns), dtype or computing_dtype(logits))
+def block_buffer(logits: np.ndarray, n_rows: int | None = None) -> np.ndarray:
+    """An empty array for a block of `logits`, of so many rows, to compute in."""
+    length, n_columns = logits.shape
+    if n_rows is None:
+        n_rows = min(length, max(1, ELEMENTS_PER_BLOCK // n_columns))
+    return np.empty((n_rows, n_columns), computing_dtype(logits))
 
 
 def computing_dtype(logits: np.ndarray) -> type[np.floating]:

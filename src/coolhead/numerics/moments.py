@@ -9,7 +9,6 @@ import numpy as np
 from coolhead.numerics.blocks import (
     block_buffer,
     computing_dtype,
-    row_blocks,
     row_dots,
     row_sums,
 )
@@ -78,7 +77,7 @@ def summarise_rows(logits: np.ndarray, labels: np.ndarray, *, scores: bool) -> R
     """
     n_rows, dtype = len(logits), computing_dtype(logits)
     peak, drop = np.empty(n_rows, dtype), np.empty(n_rows)
-    deep = {}
+    deep: dict[int, tuple[slice, float]] = {}
 
     def work(rows: slice, buffer: np.ndarray) -> None:
         block, apart = logits[rows], buffer[: rows.stop - rows.start]
@@ -88,14 +87,14 @@ def summarise_rows(logits: np.ndarray, labels: np.ndarray, *, scores: bool) -> R
             np.subtract(top[:, None], block, out=apart, dtype=dtype)
             drop[rows] = row_sums(apart) / apart.shape[1]
         _mend_or_refuse(logits, rows, drop)
-        deep[rows.start] = float(apart.max())
+        deep[rows.start] = rows, float(apart.max())
 
     each_block(logits.shape, work, partial(block_buffer, logits))
     depths = [deep[start] for start in sorted(deep)]
     if not scores:
         _refuse_probabilities(logits, peak, drop)
     gap = _gaps(logits, labels, peak)
-    deepest = max(depths)
+    deepest = max(depth for _, depth in depths)
     reach = useful_reach(logits, peak, gap, deepest)
     spread = _spreads(logits, peak, drop, depths, reach)
     return Rows(logits, peak, gap, drop, spread, deepest, reach)
@@ -150,9 +149,9 @@ def row_moments(
         # Rounding may leave a tiny negative variance where one class has all mass.
         out.curvature[block] = np.maximum(second - first * first, 0)
 
-    def buffers() -> tuple[np.ndarray, np.ndarray]:
-        shifted = block_buffer(logits[:n_rows], dtype)
-        return shifted, np.empty_like(shifted)
+    def buffers(rows: int) -> tuple[np.ndarray, np.ndarray]:
+        shape = rows, logits.shape[1]
+        return np.empty(shape, dtype), np.empty(shape, dtype)
 
     each_block((n_rows, logits.shape[1]), work, buffers)
     return out
@@ -179,15 +178,14 @@ def _spreads(
     logits: np.ndarray,
     peak: np.ndarray,
     drop: np.ndarray,
-    depths: list[float],
+    depths: list[tuple[slice, float]],
     reach: float,
 ) -> np.ndarray:
     """`drop` without masked classes; only blocks that hold some are read again."""
-    if max(depths) <= reach:
-        return drop
-    spread = drop.copy()
-    for rows, depth in zip(row_blocks(*logits.shape), depths, strict=True):
+    spread = drop
+    for rows, depth in depths:
         if depth > reach:
+            spread = drop.copy() if spread is drop else spread
             spread[rows] = useful_drops(logits[rows], peak[rows], reach)
     return spread
 

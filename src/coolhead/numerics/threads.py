@@ -18,23 +18,33 @@ from coolhead.numerics.single_thread import blas_threads
 # Below this many elements, starting threads costs more than it saves.
 WORTHWHILE = 2**20
 
+# Short steps would have the threads wait for the interpreter's lock; a longer block
+# leaves the second-level cache instead. The bits are the same.
+ELEMENTS_PER_SHARED_BLOCK = 2**18
+
 Work = Callable[[slice, Any], None]
 
 
 def each_block(
-    shape: tuple[int, int], work: Work, scratch: Callable[[], Any] = lambda: None
+    shape: tuple[int, int],
+    work: Work,
+    scratch: Callable[[int], Any] = lambda n_rows: None,
 ) -> None:
-    """Call `work(rows, scratch())` for every block of `shape` rows and columns.
+    """Call `work(rows, scratch(n_rows))` for every block of `shape` rows and columns.
 
-    Every thread has a scratch of its own. Of several errors the first row's is raised.
+    Every thread has a scratch of its own, for blocks of at most `n_rows` rows. Of
+    several errors the first row's is raised.
     """
     if 0 < shape[0] * shape[1] <= ELEMENTS_PER_BLOCK:
-        work(slice(0, shape[0]), scratch())
+        work(slice(0, shape[0]), scratch(shape[0]))
         return
-    blocks = list(row_blocks(*shape))
-    threads = min(thread_count(shape[0] * shape[1]), len(blocks))
+    threads = thread_count(shape[0] * shape[1])
+    size = ELEMENTS_PER_BLOCK if threads == 1 else ELEMENTS_PER_SHARED_BLOCK
+    blocks = list(row_blocks(*shape, size))
+    longest = max((rows.stop - rows.start for rows in blocks), default=0)
+    threads = min(threads, len(blocks))
     if threads <= 1:
-        own = scratch()
+        own = scratch(longest)
         for rows in blocks:
             work(rows, own)
         return
@@ -42,7 +52,7 @@ def each_block(
     turns = count()  # its next is a single step of the interpreter
 
     def take_turns() -> None:
-        own = scratch()
+        own = scratch(longest)
         while not errors and (turn := next(turns)) < len(blocks):
             try:
                 work(blocks[turn], own)
