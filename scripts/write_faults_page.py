@@ -19,11 +19,10 @@ from coolhead.files import atomic_path
 PAGE = Path(__file__).parent.parent / "docs" / "faults.md"
 TOP = """# What it survives
 
-Written by `scripts/write_faults_page.py` from what `make test-long` noted. A number
-says how often a fault was tried; each of them was survived: the same bits in the end,
-nothing half-written, no traceback, the right exit code. Parts of it run in the
-ordinary tests (`tests/faults`). A dash: not tried in the run this page
-was written from.
+Written by `scripts/write_faults_page.py` from what `tests/faults` noted: in the
+ordinary tests, or many times over in `make test-long`. A number says how often a fault
+was tried; each of them was survived: the same bits in the end, nothing half-written, no
+traceback, the right exit code. A dash: not tried in the run this page was written from.
 
 """
 NOTES = """

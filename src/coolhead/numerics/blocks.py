@@ -19,9 +19,8 @@ def row_blocks(
 def block_buffer(logits: np.ndarray, n_rows: int | None = None) -> np.ndarray:
     """An empty array for a block of `logits`, of so many rows, to compute in."""
     length, n_columns = logits.shape
-    if n_rows is None:
-        n_rows = min(length, max(1, ELEMENTS_PER_BLOCK // n_columns))
-    return np.empty((n_rows, n_columns), computing_dtype(logits))
+    rows = min(length, max(1, ELEMENTS_PER_BLOCK // n_columns))
+    return np.empty((n_rows or rows, n_columns), computing_dtype(logits))
 
 
 def computing_dtype(logits: np.ndarray) -> type[np.floating]:
