@@ -144,24 +144,34 @@ def draw(found: list[dict]) -> str:
     def panels(figure):
         axes = figure.subplots(2, len(AXES), sharex="col", sharey="row")
         for column, axis in zip(axes.T, AXES, strict=True):
-            for work in WORK:
+            for colour, work in enumerate(WORK):
                 points = [p for p in found if (p["axis"], p["work"]) == (axis, work)]
                 if not points:
                     continue
                 sizes = [p["size"] for p in points]
-                # Fewer rows of many classes were measured: as if of 20,000 rows.
-                scale = USUAL["rows"] if axis == "classes" else 1
-                rows = [p["rows"] if axis == "classes" else 1 for p in points]
-                seconds = [
-                    p["cpu_s"] * scale / n for p, n in zip(points, rows, strict=True)
-                ]
-                column[0].loglog(sizes, seconds, "o-", label=work)
                 spent = [max(p["memory_mb"], 0.1) for p in points]
-                column[1].loglog(sizes, spent, "o-", label=work)
+                style = {"label": work, "color": f"C{colour}", "markersize": 4}
+                column[0].loglog(sizes, [seconds(p) for p in points], "o-", **style)
+                column[1].loglog(sizes, spent, "o-", **style)
             column[1].set_xlabel(axis)
+            for each in column:
+                for scale in (each.xaxis, each.yaxis):
+                    scale.set_major_formatter(lambda value, _: short(value))
+                    scale.set_minor_formatter(lambda value, _: "")
+            column[1].set_xticks([AXES[axis][0], AXES[axis][-1]])
         axes[0, 0].set_ylabel("CPU seconds")
         axes[1, 0].set_ylabel("megabytes beyond the data")
-        axes[0, 0].legend(fontsize=7)
+        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside right")
+
+    def seconds(p):
+        # Fewer rows of many classes were measured: as if of 20,000 rows.
+        return p["cpu_s"] * (USUAL["rows"] / p["rows"] if p["axis"] == "classes" else 1)
+
+    def short(value):
+        for size, letter in ((10**6, "M"), (10**3, "k")):
+            if value >= size:
+                return f"{value / size:g}{letter}"
+        return f"{value:g}"
 
     title = "Time and memory against rows, classes, features, domains and clusters"
     return draw_svg((13, 5.2), panels, title)
