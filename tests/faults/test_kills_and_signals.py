@@ -71,10 +71,7 @@ def test_killed_and_started_again(commands, whole, noted, tmp_path, name, kills)
 )
 @pytest.mark.parametrize(
     "name",
-    [
-        name if name in ("fit", "train") else pytest.param(name, marks=long)
-        for name in NAMES
-    ],
+    [name if name == "fit" else pytest.param(name, marks=long) for name in NAMES],
 )
 def test_asked_to_end(commands, whole, noted, tmp_path, name, number, code):
     command, (wanted, seconds) = commands[name], whole(name)
