@@ -84,18 +84,23 @@ def log_model(
 
     Examples
     --------
-    Inside ``with mlflow.start_run():`` the same call logs a model.
+    Inside ``with mlflow.start_run():`` it is ``log_model(model)``; with the model go
+    the packages that it is read with:
 
-    >>> log_model("no classifier")
-    Traceback (most recent call last):
-    TypeError: model is a str; wanted a fitted CalibratedClassifier
+    >>> import coolhead as ch
+    >>> from sklearn.datasets import load_iris
+    >>> from sklearn.discriminant_analysis import LinearDiscriminantAnalysis as LDA
+    >>> model = ch.CalibratedClassifier(LDA(), ch.TemperatureScaling())
+    >>> model = model.fit(*load_iris(return_X_y=True))
+    >>> [line.partition("==")[0] for line in requirements(model)]
+    ['coolhead', 'numpy', 'scikit-learn', 'pandas']
     """
+    with needs("coolhead.mlflow"):
+        import mlflow.pyfunc
     if not isinstance(model, CalibratedClassifier):
         raise TypeError(
             f"model is a {type(model).__name__}; wanted a fitted CalibratedClassifier"
         )
-    with needs("coolhead.mlflow"):
-        import mlflow.pyfunc
     with TemporaryDirectory() as folder:
         path = Path(folder) / MODEL_FILE
         save_calibrator(model, path, trusted=trusted)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from coolhead.dask.blocks import Table, align, block_lengths, one_per_block, per_block
-from coolhead.numerics.blocks import computing_dtype
 from coolhead.numerics.checks import (
     as_logits,
     check_domains,
@@ -36,6 +35,7 @@ from coolhead.numerics.temperature import (
     TemperatureProblem,
     as_fit,
     solve,
+    solving_dtype,
 )
 
 
@@ -79,7 +79,7 @@ def solve_blocks(
         partial(_evaluate, table, totals.mass, dtype=dtype)
         for dtype in (np.float32, np.float64)
     )
-    dtype = computing_dtype(table["logits"])
+    dtype = solving_dtype(table["logits"], int(totals.n_samples.sum()))
     return solve(TemperatureProblem(totals, rough, single, double, dtype), penalty)
 
 

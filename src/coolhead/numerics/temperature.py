@@ -189,11 +189,15 @@ def solve_temperatures(
         rough = partial(group_sums, rows, groups, some, dtype=np.float32)
     single = partial(group_sums, rows, groups, None, dtype=np.float32)
     double = partial(group_sums, rows, groups, None, dtype=np.float64)
-    # Few numbers cost next to nothing in double precision.
-    few = rows.logits.size <= ELEMENTS_PER_BLOCK
-    dtype = np.float64 if few else computing_dtype(rows.logits)
+    dtype = solving_dtype(rows.logits, len(rows.logits))
     problem = TemperatureProblem(totals, rough, single, double, dtype)
     return solve(problem, penalty, start)
+
+
+def solving_dtype(logits: Any, n_rows: int) -> type[np.floating]:
+    """What T is wanted in: few numbers cost next to nothing in double precision."""
+    few = n_rows * logits.shape[1] <= ELEMENTS_PER_BLOCK
+    return np.float64 if few else computing_dtype(logits)
 
 
 def solve(
