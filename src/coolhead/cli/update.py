@@ -1,7 +1,7 @@
 """Move a calibrator to a new domain, given a few labels of it."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -35,6 +35,7 @@ def update(
         before = after.without("labels")
         moved = after.calibrator
         about = {**metadata, "moved_to": on.name, "moved_with_labels": after.n_labels}
+        about["expected"] = _expected(metadata, moved, after, on.name)
         save_calibrator(moved, out, metadata=about)
     if as_json:
         print_json(
@@ -55,3 +56,12 @@ def update(
             "written to": f"{out} (log T moved by {moved.offset:+.3f})",
         }
     )
+
+
+def _expected(metadata: dict[str, Any], moved: Any, there: Any, name: str) -> Any:
+    """What `apply` shall compare a file with: this domain is now a known one."""
+    from coolhead.cli.apply import build_monitor
+    from coolhead.monitor.expected import expect_moved
+
+    details = moved.details(there._logits, there._features)
+    return expect_moved(build_monitor(metadata).expected, name, details).to_dict()

@@ -1,10 +1,11 @@
 """What the calibration domains show, so that a new one can be compared with them."""
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 
+from coolhead.calibrators.base import PredictionDetails
 from coolhead.calibrators.domains import find_domains, leave_one_out
 from coolhead.metrics.bins import equal_width_index
 from coolhead.numerics.blocks import row_blocks
@@ -137,6 +138,27 @@ def expect_distances(
         "near": float(near),
         "inside": {name: _counted(d < near) for name, d in within.items()},
     }
+
+
+def expect_moved(expected: Expected, name: str, details: PredictionDetails) -> Expected:
+    """What is expected once the calibrator was moved to a domain, as seen in details.
+
+    The domain joins those whose distances are known. Confidence is known of it alone:
+    the calibration rows were seen through another temperature.
+    """
+    sure = details.probabilities.max(axis=1).astype(np.float64)
+    middle = float(np.median(sure))
+    unsure = {name: _counted(Expected(middle=middle).is_unsure(sure))}
+    moved = replace(expected, middle=middle, unsure=unsure, right={})
+    if details.distance is None:
+        return moved
+    outside = {name: _counted(~(details.distance <= expected.reach))}
+    inside = {name: _counted(details.distance < expected.near)}
+    return replace(
+        moved,
+        outside=expected.outside | outside,
+        inside=expected.inside | inside if expected.inside else {},
+    )
 
 
 def _counted(mask: np.ndarray) -> tuple[float, float]:
