@@ -1,7 +1,7 @@
 """Move a calibrator to a new domain, given a few labels of it."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -26,6 +26,7 @@ def update(
     from coolhead.cli.expect import open_domain
     from coolhead.cli.label import read_labels
     from coolhead.cli.terminal import plain_warnings, print_json, print_pairs
+    from coolhead.monitor.expected import expect_moved
     from coolhead.persist import read_header, save_calibrator
 
     metadata = read_header(calibrator)["metadata"]
@@ -35,7 +36,9 @@ def update(
         before = after.without("labels")
         moved = after.calibrator
         about = {**metadata, "moved_to": on.name, "moved_with_labels": after.n_labels}
-        about["expected"] = _expected(metadata, moved, after, on.name)
+        # The domain is what `apply` compares a file with from now on.
+        details = moved.details(after._logits, after._features)
+        about["expected"] = expect_moved(on.name, details).to_dict()
         save_calibrator(moved, out, metadata=about)
     if as_json:
         print_json(
@@ -56,12 +59,3 @@ def update(
             "written to": f"{out} (log T moved by {moved.offset:+.3f})",
         }
     )
-
-
-def _expected(metadata: dict[str, Any], moved: Any, there: Any, name: str) -> Any:
-    """What `apply` shall compare a file with: this domain is now a known one."""
-    from coolhead.cli.apply import build_monitor
-    from coolhead.monitor.expected import expect_moved
-
-    details = moved.details(there._logits, there._features)
-    return expect_moved(build_monitor(metadata).expected, name, details).to_dict()

@@ -1,6 +1,6 @@
 """What the calibration domains show, so that a new one can be compared with them."""
 
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -140,25 +140,22 @@ def expect_distances(
     }
 
 
-def expect_moved(expected: Expected, name: str, details: PredictionDetails) -> Expected:
-    """What is expected once the calibrator was moved to a domain, as seen in details.
+def expect_moved(name: str, details: PredictionDetails) -> Expected:
+    """What a calibrator that was moved to a domain expects: what it said there.
 
-    The domain joins those whose distances are known. Confidence is known of it alone:
-    the calibration rows were seen through another temperature.
+    Other domains were seen through another temperature, and nearer or further away.
     """
     sure = details.probabilities.max(axis=1).astype(np.float64)
     middle = float(np.median(sure))
     unsure = {name: _counted(Expected(middle=middle).is_unsure(sure))}
-    moved = replace(expected, middle=middle, unsure=unsure, right={})
-    if details.distance is None:
-        return moved
-    outside = {name: _counted(~(details.distance <= expected.reach))}
-    inside = {name: _counted(details.distance < expected.near)}
-    return replace(
-        moved,
-        outside=expected.outside | outside,
-        inside=expected.inside | inside if expected.inside else {},
-    )
+    shown: dict[str, Any] = {"middle": middle, "unsure": unsure}
+    far = details.distance
+    if far is not None and np.isfinite(far).all():
+        reach = max(1.0, float(np.quantile(far, 1 - LARGEST_SHARE, method="higher")))
+        near = float(np.quantile(far, LARGEST_SHARE, method="lower"))
+        shown |= {"reach": reach, "outside": {name: _counted(far > reach)}}
+        shown |= {"near": near, "inside": {name: _counted(far < near)}}
+    return Expected(**shown)
 
 
 def _counted(mask: np.ndarray) -> tuple[float, float]:
