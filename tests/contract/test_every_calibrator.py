@@ -82,6 +82,12 @@ def test_dask_gives_the_same(fits, name, problem):
         found = ch.dask.temperature(calibrator, *blocks).compute()
         wanted = calibrator.temperature(logits, features)
         np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    else:
+        labels = da.from_array(PROBLEMS[problem]["labels"], chunks=100)
+        for ask in (ch.dask.temperature, ch.dask.evaluate):
+            given = [blocks[0], labels] if ask is ch.dask.evaluate else blocks
+            with pytest.raises(TypeError, match=type(calibrator).__name__):
+                ask(calibrator, *given)
 
 
 @pytest.mark.filterwarnings("ignore:.*better off uncalibrated")
@@ -106,9 +112,8 @@ def test_dask_fits_it_or_refuses_by_name(name):
 
     if "source" not in calibrator.takes:
         source = {"source_domain": beside.pop("source_domain")}
-        for fit in (on_dask, lambda c, **kw: c.fit(*given, **per_row, **kw)):
-            with pytest.raises(ValueError, match="treats all domains alike"):
-                fit(calibrator, **beside, **source)
+        with pytest.raises(ValueError, match="treats all domains alike"):
+            on_dask(calibrator, **beside, **source)
     refused = (TypeError, "is not fitted: it moves a calibrator that was")
     if "target" in calibrator.takes:
         refused = (ValueError, "target_features is missing")

@@ -15,7 +15,9 @@ from contract.problems import EVERY, PROBLEMS, fitted_parts
 from coolhead.calibrators.base import Calibrator
 from coolhead.calibrators.classifier import classifier as wrapper
 from coolhead.calibrators.offset import OffsetTemperature
+from coolhead.evaluate import evaluate_domains
 from coolhead.models.dense import predict_dense
+from coolhead.new_domain import learn_evidence
 
 ROWS = PROBLEMS["ordinary"]
 WITH_T = [name for name, each in EVERY.items() if hasattr(each, "temperature")]
@@ -123,6 +125,34 @@ def test_pixels_are_rows(fits, name):
     wanted = calibrator.predict_proba(ROWS["logits"], ROWS["features"])
     rows = np.moveaxis(found, 1, -1).reshape(wanted.shape)
     np.testing.assert_allclose(rows, wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda model, data: ch.dask.fit(model, *rows_of(data)),
+        lambda model, data: ch.dask.predict_proba(model, rows_of(data)[0]),
+        lambda model, data: ch.dask.evaluate(model, *rows_of(data)),
+        lambda model, data: ch.dask.new_domain(model, rows_of(data)[0]),
+        lambda model, data: ch.NewDomain(model, data.logits),
+        lambda model, data: learn_evidence(model, data.logits, data.labels),
+        lambda model, data: evaluate_domains(model, data),
+        lambda model, data: predict_dense(model, np.zeros((2, 3, 4, 4))),
+        lambda model, data: ch.torch.CalibratedSoftmax(model),
+    ],
+)
+def test_a_classifier_is_never_given_logits_for_rows_of_x(ask):
+    data = ch.datasets.simulate_domains([1.0, 2.0], n_features=3)
+    model = ch.CalibratedClassifier(LogisticRegression(), ch.TemperatureScaling())
+    model.fit(data.features, data.labels)
+    with pytest.raises(TypeError, match=r"CalibratedClassifier.*calibrator_"):
+        ask(model, data)
+
+
+def rows_of(data):
+    da = pytest.importorskip("dask.array")
+    chunks = {0: 200}
+    return [da.from_array(part).rechunk(chunks) for part in (data.logits, data.labels)]
 
 
 class Given(ClassifierMixin, BaseEstimator):

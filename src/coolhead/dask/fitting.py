@@ -31,7 +31,7 @@ from coolhead.dask.solving import (
     small_integer,
     solve_blocks,
 )
-from coolhead.numerics.checks import check_choice, check_features
+from coolhead.numerics.checks import check_calibrator, check_choice, check_features
 from coolhead.numerics.groups import strided_rows
 from coolhead.shift.clusters import Partition, partition_features
 
@@ -73,7 +73,7 @@ def fit(
     >>> round(ch.dask.fit(ch.TemperatureScaling(), logits, labels).temperature_, 1)
     2.1
     """
-    refuse_source(calibrator, source_domain)
+    refuse_source(check_calibrator(calibrator), source_domain)
     table = align(
         logits,
         labels=labels,

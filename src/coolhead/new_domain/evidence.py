@@ -23,6 +23,7 @@ from coolhead.new_domain.batch import (
 from coolhead.new_domain.offsets import best_offset, shrunk_scale
 from coolhead.new_domain.posterior import logit
 from coolhead.new_domain.scores import conformal_scores
+from coolhead.numerics.checks import check_calibrator
 from coolhead.shift.clusters import Clusters, find_regions
 
 # Spread of groups within a domain around the domain's own residual, on the logit
@@ -142,6 +143,7 @@ def learn_evidence(
     >>> known.confidence.round(1), known.accuracy.round(1)    # of left-out domains
     (array([0.6, 0.8, 0.8]), array([0.8, 0.7, 0.8]))
     """
+    check_calibrator(calibrator, temperature=True)
     data = CalibrationData.of(
         logits,
         labels,
