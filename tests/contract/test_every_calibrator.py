@@ -163,6 +163,25 @@ def test_the_drift_monitor_watches_it(fits, name):
 
 
 @each
+def test_falling_confidence_and_wrong_answers_alarm(fits, name):
+    calibrator = fits(name)
+    rows = PROBLEMS["ordinary"]
+    logits, features, labels = rows["logits"], rows["features"], rows["labels"]
+    monitor = ch.DriftMonitor.for_calibrator(
+        calibrator, features, rows["domains"], logits=logits, labels=labels
+    )
+
+    def alarms(logits, labels):
+        watch = ch.DriftMonitor.from_dict(json.loads(json.dumps(monitor.to_dict())))
+        watch.update(calibrator.details(logits, features), labels, features=features)
+        return {found.kind for found in watch.check().evidence if found.alarm}
+
+    assert alarms(logits, labels) == set()
+    assert "confidence" in alarms(logits / 100, None)
+    assert "labels" in alarms(logits, (logits.argmax(axis=1) + 1) % logits.shape[1])
+
+
+@each
 def test_saved_pickled_and_cloned(fits, name, tmp_path):
     calibrator = fits(name)
     logits, features = query("ordinary")
