@@ -19,7 +19,7 @@ from torchmetrics.functional.classification import multiclass_calibration_error
 
 from coolhead.archive import load_archive
 from coolhead.datasets import split_large_small
-from coolhead.experiment.protocol import Evaluation, Protocol
+from coolhead.experiment.protocol import EvaluationSettings, Protocol
 from coolhead.experiment.splits import Split
 
 
@@ -163,7 +163,9 @@ def usual_sweep(protocol: Protocol, splits: list[Split], draws: int) -> float:
     return total
 
 
-def _resampling_seconds(test: tuple, scale: Any, plan: Evaluation, draws: int) -> float:
+def _resampling_seconds(
+    test: tuple, scale: Any, plan: EvaluationSettings, draws: int
+) -> float:
     """Subsamples with two numbers of bins, gains, and bootstrap draws of all rows."""
     start = time.process_time()
     size = min(plan.size, len(test[1]))

@@ -63,7 +63,7 @@ def apply_calibrator(
 
 def check_columns(calibrator: Any, opened: PredictionFile) -> None:
     """Refuse a file that lacks what the calibrator needs, before it is read."""
-    if not getattr(calibrator, "uses_features", False):
+    if not calibrator.uses_features:
         return
     found = opened.widths.get("features")
     if found is None:
@@ -71,8 +71,8 @@ def check_columns(calibrator: Any, opened: PredictionFile) -> None:
             f"{opened.path} has no features, which this {type(calibrator).__name__} "
             f"needs (columns found: {', '.join(opened.widths)})"
         )
-    wanted = getattr(calibrator, "n_features_", None)
-    if wanted is not None and found != wanted:
+    wanted = calibrator.n_features_
+    if found != wanted:
         raise ValueError(
             f"{opened.path} has {found} features per row; wanted {wanted}, as in fit"
         )
@@ -81,14 +81,11 @@ def check_columns(calibrator: Any, opened: PredictionFile) -> None:
 def details_of(
     calibrator: Any, block: Block, opened: PredictionFile
 ) -> PredictionDetails:
-    """Details of a block; methods that are no temperature give probabilities only."""
+    """Details of a block; what is wrong with it names the file."""
     try:
-        if hasattr(calibrator, "details"):
-            return calibrator.details(block.logits, block.features)
-        probabilities = calibrator.predict_proba(block.logits, block.features)
+        return calibrator.details(block.logits, block.features)
     except ValueError as error:
         raise ValueError(f"{opened.path}: {error}") from error
-    return PredictionDetails(probabilities, None, None, None)
 
 
 def _written(

@@ -10,6 +10,7 @@ from coolhead.metrics.bootstrap import paired_bootstrap
 from coolhead.metrics.intervals import Interval
 from coolhead.metrics.null_level import expected_calibration_error_null
 from coolhead.numerics import softmax
+from coolhead.numerics.checks import check_calibrator
 
 
 class DomainScores(NamedTuple):
@@ -64,6 +65,7 @@ def evaluate_domains(
     """
     if archive.logits is None or archive.labels is None:
         raise ValueError("the archive has no logits or no labels; wanted both")
+    check_calibrator(calibrator)
     names = [name for name, n in archive.domain_sizes().items() if n]
     lines = []
     for name in names:

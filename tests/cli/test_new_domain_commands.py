@@ -64,6 +64,38 @@ def test_from_expectation_to_a_moved_calibrator(files, run):
     assert code == 0, err
 
 
+def test_the_domain_it_was_moved_to_is_no_news(run, npz, predictions, tmp_path):
+    cal, there, asked = (tmp_path / n for n in ("c.skops", "there.skops", "l.csv"))
+    new, out = tmp_path / "new.npz", tmp_path / "out.npy"
+    arrays = {
+        "logits": 4 * predictions["logits"],
+        "features": predictions["features"] + 20,
+    }
+    np.savez(new, **arrays)
+    assert run("fit", npz, "--calibrate-on", "clipart,product", "--out", cal)[0] == 0
+    rows = np.arange(0, 300, 3)
+    lines = [f"{row},{predictions['labels'][row]}" for row in rows]
+    asked.write_text("\n".join(["row,label", *lines]))
+    code, told, err = run("update", cal, asked, "--on", new, "--out", there)
+    assert code == 0, err
+    # What was expected before the labels came is told as such.
+    assert "300 rows and no labels" in told and "300 rows and 100 labels" in told
+
+    def alarm(calibrator, **change):
+        np.savez(new, **arrays | change)
+        code, told, err = run("apply", calibrator, new, "--out", out, "--json")
+        assert code == 0, err
+        return json.loads(told)["alarm"]
+
+    assert alarm(cal) is True, "what it was fitted on looked otherwise"
+    assert alarm(there) is False
+    assert alarm(there, features=100 * arrays["features"]) is True
+    assert alarm(there, logits=5 * arrays["logits"]) is True
+    code, told, err = run("inspect", there, "--json")
+    inside = json.loads(told)["calibrator"]["members"]
+    assert [part["class"] for part in inside] == ["AutoCalibrator"]
+
+
 @pytest.mark.parametrize("ending", ["parquet", "arrow", "csv", "safetensors"])
 def test_every_kind_of_file_gives_the_same_answer(files, run, ending):
     folder = files[0]

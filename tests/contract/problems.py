@@ -5,15 +5,19 @@ line here, unless its constructor needs arguments. NumPy and scikit-learn only.
 """
 
 import warnings
+from collections.abc import Iterator
+from dataclasses import is_dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import LogisticRegression
 
 import coolhead.baselines
 import coolhead.calibrators
 from coolhead.calibrators.data import CalibrationData, fit_with
+from coolhead.calibrators.offset import OffsetTemperature
+from coolhead.new_domain import NewDomain
 
 N_ROWS, N_CLASSES, N_FEATURES = 360, 6, 12
 Problem = dict[str, Any]
@@ -76,6 +80,8 @@ def variants() -> dict[str, Any]:
     found["TwoStageCalibration(of vector scaling)"] = clone(
         plain["TwoStageCalibration"]
     ).set_params(first=plain["TemperatureEnsemble"], base=plain["VectorScaling"])
+    for base in ("AutoCalibrator", "TemperatureScaling"):
+        found[f"NewDomain({base}).calibrator"] = OffsetTemperature(plain[base])
     return found
 
 
@@ -90,6 +96,8 @@ def is_calibrator(kind: type) -> bool:
 
 def fitted(calibrator: Any, problem: Problem) -> Any:
     """A fitted copy, given of the problem what it takes."""
+    if isinstance(calibrator, OffsetTemperature):
+        return moved(fitted(calibrator.base, problem), problem)
     data = CalibrationData.of(
         problem["logits"],
         problem["labels"],
@@ -104,6 +112,13 @@ def fitted(calibrator: Any, problem: Problem) -> Any:
         # Merged clusters and absent classes are what some problems are for.
         warnings.simplefilter("ignore")
         return fit_with(clone(calibrator), data)
+
+
+def moved(calibrator: Any, problem: Problem) -> OffsetTemperature:
+    """The calibrator of the problem's own rows as a new domain, some with labels."""
+    rows = np.arange(0, len(problem["labels"]), 9)
+    there = NewDomain(calibrator, problem["logits"], problem["features"])
+    return there.with_labels(rows, problem["labels"][rows]).calibrator
 
 
 def problems() -> dict[str, Problem]:
@@ -163,3 +178,20 @@ def ordinary_problem(
         "source": "a",
         "reference": rng.normal(size=(200, n_features)).astype(np.float32),
     }
+
+
+def fitted_parts(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """Name and value of everything that a fitted calibrator remembers."""
+    if isinstance(value, BaseEstimator) or is_dataclass(value):
+        value = vars(value)
+    elif isinstance(value, list | tuple):
+        value = dict(enumerate(value))
+    if not isinstance(value, dict):
+        yield name, value
+        return
+    for key in sorted(value, key=str):
+        yield from fitted_parts(value[key], f"{name}.{key}")
+
+
+EVERY = calibrators() | variants()
+PROBLEMS = problems()

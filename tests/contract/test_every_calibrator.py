@@ -17,26 +17,12 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import coolhead as ch
-from contract.problems import calibrators, fitted, problems, variants
+from contract.problems import EVERY, PROBLEMS, calibrators, fitted_parts
 from coolhead.calibrators.data import KINDS
+from coolhead.calibrators.offset import OffsetTemperature
 
 ROOT = Path(__file__).parents[2]
-EVERY = calibrators() | variants()
-PROBLEMS = problems()
 PLAIN = calibrators()
-
-
-@pytest.fixture(scope="session")
-def fits():
-    """Fitted calibrators, each made once."""
-    made = {}
-
-    def get(name, problem="ordinary"):
-        if (name, problem) not in made:
-            made[name, problem] = fitted(EVERY[name], PROBLEMS[problem])
-        return made[name, problem]
-
-    return get
 
 
 def query(problem):
@@ -96,6 +82,12 @@ def test_dask_gives_the_same(fits, name, problem):
         found = ch.dask.temperature(calibrator, *blocks).compute()
         wanted = calibrator.temperature(logits, features)
         np.testing.assert_allclose(found, wanted, rtol=1e-5)
+    else:
+        labels = da.from_array(PROBLEMS[problem]["labels"], chunks=100)
+        for ask in (ch.dask.temperature, ch.dask.evaluate):
+            given = [blocks[0], labels] if ask is ch.dask.evaluate else blocks
+            with pytest.raises(TypeError, match=type(calibrator).__name__):
+                ask(calibrator, *given)
 
 
 @pytest.mark.filterwarnings("ignore:.*better off uncalibrated")
@@ -104,21 +96,35 @@ def test_dask_fits_it_or_refuses_by_name(name):
     da = pytest.importorskip("dask.array")
     rows = PROBLEMS["ordinary"]
     calibrator = clone(EVERY[name])
-    names = ("logits", "labels", "features", "domains")
-    blocks = {key: da.from_array(rows[key]).rechunk({0: 100}) for key in names}
-    given = blocks["logits"], blocks["labels"]
-    arguments = {"features": blocks["features"], "sample_domain": blocks["domains"]}
+    given = rows["logits"], rows["labels"]
+    weights = np.random.default_rng(0).uniform(0.2, 3.0, len(rows["labels"]))
+    per_row = {
+        "features": rows["features"],
+        "sample_domain": rows["domains"],
+        "sample_weight": weights,
+    }
+    beside = {"reference_features": rows["reference"], "source_domain": rows["source"]}
+
+    def on_dask(calibrator, **beside):
+        blocks = [da.from_array(part).rechunk({0: 100}) for part in given]
+        columns = {k: da.from_array(v).rechunk({0: 100}) for k, v in per_row.items()}
+        return ch.dask.fit(calibrator, *blocks, **columns, **beside)
+
+    if "source" not in calibrator.takes:
+        source = {"source_domain": beside.pop("source_domain")}
+        with pytest.raises(ValueError, match="treats all domains alike"):
+            on_dask(calibrator, **beside, **source)
+    refused = (TypeError, "is not fitted: it moves a calibrator that was")
     if "target" in calibrator.takes:
-        with pytest.raises(ValueError, match="target_features is missing"):
-            ch.dask.fit(calibrator, *given, **arguments)
+        refused = (ValueError, "target_features is missing")
+    elif not isinstance(calibrator, OffsetTemperature):
+        refused = None
+    if refused is not None:
+        with pytest.raises(refused[0], match=refused[1]):
+            on_dask(calibrator, **beside)
         return
-    found = ch.dask.fit(calibrator, *given, **arguments)
-    alone = clone(EVERY[name]).fit(
-        rows["logits"],
-        rows["labels"],
-        features=rows["features"],
-        sample_domain=rows["domains"],
-    )
+    found = on_dask(calibrator, **beside)
+    alone = clone(EVERY[name]).fit(*given, **per_row, **beside)
     np.testing.assert_allclose(
         found.predict_proba(rows["logits"], rows["features"]),
         alone.predict_proba(rows["logits"], rows["features"]),
@@ -157,6 +163,25 @@ def test_the_drift_monitor_watches_it(fits, name):
 
 
 @each
+def test_falling_confidence_and_wrong_answers_alarm(fits, name):
+    calibrator = fits(name)
+    rows = PROBLEMS["ordinary"]
+    logits, features, labels = rows["logits"], rows["features"], rows["labels"]
+    monitor = ch.DriftMonitor.for_calibrator(
+        calibrator, features, rows["domains"], logits=logits, labels=labels
+    )
+
+    def alarms(logits, labels):
+        watch = ch.DriftMonitor.from_dict(json.loads(json.dumps(monitor.to_dict())))
+        watch.update(calibrator.details(logits, features), labels, features=features)
+        return {found.kind for found in watch.check().evidence if found.alarm}
+
+    assert alarms(logits, labels) == set()
+    assert "confidence" in alarms(logits / 100, None)
+    assert "labels" in alarms(logits, (logits.argmax(axis=1) + 1) % logits.shape[1])
+
+
+@each
 def test_saved_pickled_and_cloned(fits, name, tmp_path):
     calibrator = fits(name)
     logits, features = query("ordinary")
@@ -166,9 +191,8 @@ def test_saved_pickled_and_cloned(fits, name, tmp_path):
     ch.save_calibrator(calibrator, tmp_path / "cal.skops")
     loaded = ch.load_calibrator(tmp_path / "cal.skops")
     np.testing.assert_array_equal(loaded.predict_proba(logits, features), wanted)
-    if calibrator.uses_features:
-        found = loaded.details(logits, features).covered
-        assert np.array_equal(found, calibrator.details(logits, features).covered)
+    for part, found in zip(fitted_parts(calibrator), fitted_parts(loaded), strict=True):
+        np.testing.assert_equal(found, part)
     with pytest.raises(NotFittedError):
         clone(calibrator).predict_proba(logits, features)
 

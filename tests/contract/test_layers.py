@@ -225,3 +225,14 @@ def test_namespaces_complete_on_tab(room):
     space = getattr(ch, room)
     assert set(space.__all__) <= set(dir(space))
     assert all(getattr(space, name) is not None for name in space.__all__)
+
+
+def test_no_two_classes_have_one_name():
+    """One word per idea; who searches for a name finds one thing."""
+    names = [
+        node.name
+        for path in SOURCES
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert sorted(set(names)) == sorted(names)

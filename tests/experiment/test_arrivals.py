@@ -8,7 +8,7 @@ import coolhead as ch
 from coolhead.datasets import split_large_small
 from coolhead.experiment.cell import evaluate_cell
 from coolhead.experiment.methods import find_method
-from coolhead.experiment.protocol import Evaluation, Methods
+from coolhead.experiment.protocol import EvaluationSettings, Methods
 from coolhead.experiment.rows import SplitRows, fit_draws, fit_method
 from coolhead.experiment.splits import Split
 from coolhead.experiment.tables.run_scores import _by_number, competing
@@ -27,7 +27,7 @@ def rows():
 @pytest.fixture(scope="module")
 def result(rows):
     methods = Methods(names=NAMES, clusters=3, label_draws=4)
-    evaluation = Evaluation(size=60, draws=20, bootstrap=20)
+    evaluation = EvaluationSettings(size=60, draws=20, bootstrap=20)
     return evaluate_cell(*rows, SPLIT, methods, evaluation)
 
 

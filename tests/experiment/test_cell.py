@@ -12,13 +12,13 @@ from coolhead.experiment.cell import evaluate_cell
 from coolhead.experiment.methods import METHODS
 from coolhead.experiment.partitions import find_partition
 from coolhead.experiment.predictions import predict
-from coolhead.experiment.protocol import Evaluation, Methods
+from coolhead.experiment.protocol import EvaluationSettings, Methods
 from coolhead.experiment.rows import SplitRows, fit_method
 from coolhead.experiment.splits import Split
 from coolhead.shift import density_ratio
 
 SPLIT = Split((DOMAINS[0],), (DOMAINS[1], DOMAINS[2]), (DOMAINS[3],))
-EVALUATION = Evaluation(size=80, draws=30, bootstrap=60)
+EVALUATION = EvaluationSettings(size=80, draws=30, bootstrap=60)
 NAMES = ("uncalibrated", "source-only", "target-only", "set-level", "ensemble", "ets")
 
 

@@ -9,12 +9,12 @@ from coolhead.datasets import split_large_small
 from coolhead.experiment.arrival import LabelDesk
 from coolhead.experiment.cell import evaluate_cell
 from coolhead.experiment.methods import METHODS, Method, find_method
-from coolhead.experiment.protocol import Evaluation, Methods
+from coolhead.experiment.protocol import EvaluationSettings, Methods
 from coolhead.experiment.rows import SplitRows, fit_method
 from coolhead.experiment.splits import Split
 
 SPLIT = Split((DOMAINS[0],), (DOMAINS[1], DOMAINS[2]), (DOMAINS[3],))
-EVALUATION = Evaluation(size=60, draws=10, bootstrap=20)
+EVALUATION = EvaluationSettings(size=60, draws=10, bootstrap=20)
 # What a method's fit declares: see `coolhead.experiment.methods`.
 TRANSFER = {
     "transcal",

@@ -7,8 +7,8 @@ from scipy.stats import binom, fisher_exact
 from coolhead.calibrators import Identity, TemperatureScaling
 from coolhead.calibrators.base import PredictionDetails
 from coolhead.monitor import DriftMonitor, Expected
-from coolhead.monitor.evidence import combined_tail, join_bins, judge, tail
 from coolhead.monitor.expected import count_bins
+from coolhead.monitor.verdict import combined_tail, join_bins, judge, tail
 
 RATE = 0.05
 

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from coolhead.calibrators import (
     AutoCalibrator,
@@ -282,3 +283,10 @@ def test_details_give_the_nearest_cluster_and_its_radius():
     plain = SCALING.details(LOGITS)
     assert plain.cluster is None
     assert plain.covered is None
+
+
+def test_what_was_never_fitted_is_not_watched():
+    with pytest.raises(NotFittedError):
+        DriftMonitor.for_calibrator(AutoCalibrator(), np.zeros((9, 2)))
+    with pytest.raises(TypeError, match="details is a ndarray; wanted what calibrator"):
+        DriftMonitor().update(np.full((3, 2), 0.5))

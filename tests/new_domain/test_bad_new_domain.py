@@ -131,5 +131,5 @@ def test_row_numbers_that_are_none(world, numbers):
     "calibrator", [object(), ch.baselines.HistogramBinning(), None]
 )
 def test_what_is_no_temperature_is_refused(world, calibrator):
-    with pytest.raises(TypeError, match="wanted a fitted calibrator"):
+    with pytest.raises(TypeError, match=r"wanted a (fitted )?calibrator"):
         NewDomain(calibrator, world[1])

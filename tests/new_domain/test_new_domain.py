@@ -116,7 +116,6 @@ def test_the_calibrator_is_an_ordinary_one(there, world, tmp_path):
     ):
         np.testing.assert_array_equal(one, other)
     known = loaded.base.evidence_
-    assert known.offset_spread >= 0
     np.testing.assert_array_equal(known.domains, ["domain-1", "domain-2"])
     assert NewDomain(loaded.base, *world[1:3]).accuracy == there.accuracy
     with pytest.raises(TypeError, match="is not fitted: it moves a calibrator"):

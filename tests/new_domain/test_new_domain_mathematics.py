@@ -28,7 +28,7 @@ from coolhead.new_domain.labelling import (
     label_weights,
 )
 from coolhead.new_domain.labels import labels_for_width
-from coolhead.new_domain.offsets import best_offset, shrunk_scale, spread_between
+from coolhead.new_domain.offsets import best_offset, shrunk_scale
 from coolhead.new_domain.posterior import Witness, believe, expit, logit, shift_to
 from coolhead.new_domain.scores import class_scores, conformal_scores
 from coolhead.new_domain.sets import domains_needed, score_limit
@@ -42,15 +42,6 @@ def test_the_best_offset_undoes_a_wrong_temperature():
     direct = TemperatureScaling().fit(logits, labels)
     assert abs(found.value - np.log(direct.temperature_)) < 1e-4
     assert 0.5 < found.error / direct.log_temperature_se_ < 2
-
-
-def test_dersimonian_laird_on_a_worked_example():
-    # q = 20, expected 2, sum of weights 30 minus 300 / 30: (20 - 2) / 20 = 0.9.
-    values = np.array([-1.0, 0.0, 1.0])
-    errors = np.full(3, 1 / np.sqrt(10))
-    assert spread_between(values, errors) == pytest.approx(np.sqrt(0.9))
-    assert spread_between(values[:1], errors[:1]) == 0
-    assert spread_between(np.zeros(3), errors) == 0
 
 
 def test_few_domains_borrow_from_a_default_and_many_do_not():

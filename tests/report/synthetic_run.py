@@ -8,7 +8,7 @@ import polars as pl
 
 from coolhead.experiment.pictures import thumbnail
 from coolhead.experiment.predictions import with_temperature
-from coolhead.experiment.protocol import Evaluation
+from coolhead.experiment.protocol import EvaluationSettings
 from coolhead.experiment.results import (
     KEY_COLUMNS,
     TABLES,
@@ -34,7 +34,7 @@ TEMPERATURES = {
     "md-ts": 2.3,
 }
 FEW_METHODS = ("uncalibrated", "source-only", "target-only", "set-level", "ensemble")
-EVALUATION = Evaluation(size=150, draws=20, bootstrap=40)
+EVALUATION = EvaluationSettings(size=150, draws=20, bootstrap=40)
 
 
 def write_run(

@@ -12,7 +12,7 @@ from coolhead.datasets import load_dataset
 from coolhead.datasets.formations.simulate import formation_image, formation_images
 from coolhead.experiment.cell import evaluate_cell
 from coolhead.experiment.pictures import LARGEST, find_pictures, thumbnail
-from coolhead.experiment.protocol import Evaluation, Methods
+from coolhead.experiment.protocol import EvaluationSettings, Methods
 from coolhead.experiment.protocol_data import (
     ArchiveData,
     BundledData,
@@ -78,7 +78,7 @@ def test_examples_are_the_surest_mistakes():
         small,
         Split(("a",), ("b",), ("c",)),
         Methods(names=("uncalibrated", "set-level")),
-        Evaluation(size=40, draws=5, bootstrap=10),
+        EvaluationSettings(size=40, draws=5, bootstrap=10),
         pictures=lambda row, name: f"picture of {row} {name}",
     )
     rows = [r for r in result.tables["examples"] if r["method"] == "uncalibrated"]

@@ -32,6 +32,7 @@ class AutoCalibrator(TemperatureCalibrator):
     bounds_ : lowest and highest log T: what some domain asked for, or T = 1.
     names_, weights_ : (m,) candidates and their shares in log T.
     scores_, domains_ : (m, domains) NLL on each left-out domain.
+    harmed_ : names of left-out domains that were better off uncalibrated.
     temperature_ : float, the candidates' set-level temperatures, averaged alike.
     status_ : str, how it was chosen and what was missing.
 
@@ -73,7 +74,7 @@ class AutoCalibrator(TemperatureCalibrator):
         self.selection_ = selection
         self.names_, self.weights_ = selection.names_, selection.weights_
         self.scores_, self.domains_ = selection.scores_, selection.domains_
-        self.temperature_ = selection.temperature_
+        self.temperature_, self.harmed_ = selection.temperature_, selection.harmed_
         notes = [*selection.status_.split("; "), *shift_aware.status_.split("; ")]
         self.status_ = "; ".join(dict.fromkeys(notes))
 

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from coolhead.calibrators.data import CalibrationData
+from coolhead.calibrators.domains import refuse_source
 from coolhead.calibrators.parameters import check_parameters
 from coolhead.numerics import softmax
 from coolhead.numerics.checks import (
@@ -107,11 +108,7 @@ class Calibrator(BaseEstimator):
         """
         check_parameters(self)
         takes = self.takes
-        if source_domain is not None and "source" not in takes:
-            raise ValueError(
-                f"source_domain is {source_domain!r}, but {type(self).__name__} treats "
-                "all domains alike; wanted rows of the calibration domains alone"
-            )
+        refuse_source(self, source_domain)
         data = CalibrationData.of(
             logits,
             labels,

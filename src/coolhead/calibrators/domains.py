@@ -79,6 +79,15 @@ def find_domains(
     return Domains(names, codes, np.isin(known, wanted))
 
 
+def refuse_source(calibrator: Any, source_domain: Any) -> None:
+    """Rows of the source would be mistaken for those of a calibration domain."""
+    if source_domain is not None and "source" not in calibrator.takes:
+        raise ValueError(
+            f"source_domain is {source_domain!r}, but {type(calibrator).__name__} "
+            "treats all domains alike; wanted rows of the calibration domains alone"
+        )
+
+
 class Fold(NamedTuple):
     """(n,) masks of the rows to fit on and of those left out, and whose they are."""
 

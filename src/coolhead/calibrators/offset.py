@@ -4,9 +4,9 @@ from operator import attrgetter
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from coolhead.calibrators.base import TemperatureCalibrator
+from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.parameters import parameters
 from coolhead.calibrators.parts import OfParts
 
@@ -36,8 +36,8 @@ class OffsetTemperature(OfParts, TemperatureCalibrator):
     def _parts(self) -> list[TemperatureCalibrator]:
         return [self.base]
 
-    def fit(self, logits: ArrayLike, labels: ArrayLike, **given: Any) -> Self:
-        """Refused: the offset was found by `NewDomain`, which has no labelled set."""
+    def fit_part(self, data: CalibrationData) -> Self:
+        """Refused on every path: `NewDomain` found the offset, and nobody else can."""
         raise TypeError(
             "OffsetTemperature is not fitted: it moves a calibrator that was; wanted "
             "NewDomain(calibrator, logits, features).with_labels(rows, labels)"

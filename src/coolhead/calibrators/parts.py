@@ -30,3 +30,9 @@ class OfParts(Calibrator):
         """What the parts take together."""
         kinds = [kind for part in self._checked_parts() for kind in part.takes]
         return tuple(dict.fromkeys(kinds))
+
+    @property
+    def needs(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What one of the parts cannot do without."""
+        kinds = [kind for part in self._checked_parts() for kind in part.needs]
+        return tuple(dict.fromkeys(kinds))

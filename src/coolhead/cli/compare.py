@@ -41,7 +41,7 @@ def compare(
         kind, wanted = str(scores or "logits"), split_names(domains)
         rows = load_archive(predictions, input=kind, labelled=True, domains=wanted)
         if methods is None and rows.features is None:
-            built = {n: m for n, m in built.items() if not _needs_features(m)}
+            built = {n: m for n, m in built.items() if not m.uses_features}
         found = compare_methods(rows, built, n_draws=draws, random_state=seed)
     means = mean_scores(found)
     if as_json:
@@ -56,10 +56,6 @@ def default_methods() -> list[str]:
     from coolhead.cli.methods import FIRST, method_names
 
     return [name for name in method_names() if name in FIRST]
-
-
-def _needs_features(method: Any) -> bool:
-    return getattr(method, "uses_features", False)
 
 
 def _print_scores(found: list[Any], means: dict[str, float]) -> None:

@@ -69,6 +69,12 @@ def open_domain(
     from coolhead.new_domain import NewDomain
 
     fitted, _, opened, kind = open_both(calibrator, predictions, scores)
+    if not hasattr(fitted, "temperature"):
+        raise ValueError(
+            f"{calibrator} holds a {type(fitted).__name__}, which has no temperature "
+            "to move to a new domain; wanted a calibrator that divides the logits by "
+            "one, such as that of coolhead fit --method auto"
+        )
     check_columns(fitted, opened)
     rows, classes = labelled or ([], [])
     most = sample_length(opened.bytes_per_row)

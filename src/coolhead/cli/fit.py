@@ -55,6 +55,7 @@ def fit(
     from coolhead.archive import load_archive
     from coolhead.calibrators.base import TemperatureCalibrator
     from coolhead.calibrators.data import CalibrationData, fit_with
+    from coolhead.calibrators.select.stacking import warn_of_harm
     from coolhead.cli.methods import build_method
     from coolhead.cli.terminal import plain_warnings, print_json, print_pairs
     from coolhead.new_domain.evidence import gather_evidence
@@ -78,7 +79,10 @@ def fit(
         fit_with(calibrator, data)
         if isinstance(calibrator, TemperatureCalibrator) and not data.target:
             # What left-out domains tell: `coolhead expect` answers with it.
-            calibrator.evidence_ = gather_evidence(calibrator, data)
+            known = calibrator.evidence_ = gather_evidence(calibrator, data)
+            if not hasattr(calibrator, "harmed_"):
+                # Those that leave domains out themselves have said so in `fit`.
+                warn_of_harm(known.domains, known.loss_changes)
         named: dict[str, Any] = {
             "method": method,
             "input": kind,

@@ -5,6 +5,8 @@ from typing import Any
 from coolhead.cli.apply import CalibratorArgument, load_fitted
 from coolhead.cli.terminal import JsonOption
 
+SINGLE_PARTS = ("selection_", "first_", "base_", "base")
+
 
 def inspect(calibrator: CalibratorArgument, as_json: JsonOption = False) -> None:
     """Show temperatures, clusters, statuses and what a calibrator was fitted on."""
@@ -64,7 +66,7 @@ def describe(fitted: Any) -> dict[str, Any]:
             pairs = zip(getattr(fitted, keys), getattr(fitted, values), strict=True)
             found[name] = {str(key): float(value) for key, value in pairs}
     parts = [*getattr(fitted, "members_", ()), *getattr(fitted, "candidates_", ())]
-    parts.append(getattr(fitted, "selection_", None))
+    parts += [getattr(fitted, name, None) for name in SINGLE_PARTS]
     found["members"] = [describe(p) for p in parts if hasattr(p, "n_classes_")]
     return found
 

@@ -26,6 +26,7 @@ def update(
     from coolhead.cli.expect import open_domain
     from coolhead.cli.label import read_labels
     from coolhead.cli.terminal import plain_warnings, print_json, print_pairs
+    from coolhead.monitor.expected import expect_moved
     from coolhead.persist import read_header, save_calibrator
 
     metadata = read_header(calibrator)["metadata"]
@@ -35,6 +36,9 @@ def update(
         before = after.without("labels")
         moved = after.calibrator
         about = {**metadata, "moved_to": on.name, "moved_with_labels": after.n_labels}
+        # The domain is what `apply` compares a file with from now on.
+        details = moved.details(after._logits, after._features)
+        about["expected"] = expect_moved(on.name, details).to_dict()
         save_calibrator(moved, out, metadata=about)
     if as_json:
         print_json(

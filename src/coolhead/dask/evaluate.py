@@ -11,7 +11,7 @@ from coolhead.dask.solving import name_codes
 from coolhead.metrics.bins import equal_width_index, gap_sums
 from coolhead.metrics.intervals import check_count
 from coolhead.metrics.vectors import correctness_and_confidence
-from coolhead.numerics.checks import as_logits, check_labels
+from coolhead.numerics.checks import as_logits, check_calibrator, check_labels
 from coolhead.numerics.softmax import score_rows
 
 SUMS = ("n_samples", "correct", "confidence", "log_loss", "brier")
@@ -81,6 +81,7 @@ def evaluate(
     if calibrator is None:
         table = align(logits, **others)
     else:
+        check_calibrator(calibrator, temperature=True)
         table = query(calibrator, logits, features, **others)
     names = [None]
     if "domains" in table:

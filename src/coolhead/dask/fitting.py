@@ -14,6 +14,7 @@ from coolhead.calibrators.clustered.calibrators import (
     with_fallback,
 )
 from coolhead.calibrators.data import CalibrationData, fit_with, fresh
+from coolhead.calibrators.domains import refuse_source
 from coolhead.calibrators.ensemble import TemperatureEnsemble
 from coolhead.calibrators.temperature import TemperatureScaling
 from coolhead.dask.blocks import (
@@ -30,7 +31,7 @@ from coolhead.dask.solving import (
     small_integer,
     solve_blocks,
 )
-from coolhead.numerics.checks import check_choice, check_features
+from coolhead.numerics.checks import check_calibrator, check_choice, check_features
 from coolhead.numerics.groups import strided_rows
 from coolhead.shift.clusters import Partition, partition_features
 
@@ -72,6 +73,7 @@ def fit(
     >>> round(ch.dask.fit(ch.TemperatureScaling(), logits, labels).temperature_, 1)
     2.1
     """
+    refuse_source(check_calibrator(calibrator), source_domain)
     table = align(
         logits,
         labels=labels,

@@ -7,6 +7,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from coolhead.dask.blocks import Table, align, per_block, whole
 from coolhead.numerics.blocks import computing_dtype
+from coolhead.numerics.checks import check_calibrator
 
 
 def temperature(calibrator: Any, logits: Any, features: Any = None) -> Any:
@@ -22,6 +23,7 @@ def temperature(calibrator: Any, logits: Any, features: Any = None) -> Any:
     >>> ch.dask.temperature(cal, logits)[:2].compute().round(1)
     array([2.1, 2.1])
     """
+    check_calibrator(calibrator, temperature=True)
     return _ask(calibrator, "temperature", query(calibrator, logits, features))
 
 
@@ -69,8 +71,8 @@ def confidence(calibrator: Any, logits: Any, features: Any = None) -> tuple[Any,
 
 def query(calibrator: Any, logits: Any, features: Any, **others: Any) -> Table:
     """A table of what the calibrator needs to predict, and of other columns."""
-    check_is_fitted(calibrator)
-    uses = getattr(calibrator, "uses_features", features is not None)
+    check_is_fitted(check_calibrator(calibrator))
+    uses = calibrator.uses_features
     if uses and features is None:
         raise ValueError(
             f"features is missing: {type(calibrator).__name__} uses features"

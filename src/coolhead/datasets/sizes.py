@@ -10,7 +10,7 @@ from coolhead.datasets.images import ImageTable
 
 
 @dataclass(frozen=True)
-class Published:
+class PublishedSizes:
     """Sizes by domain; None where the sources do not agree on them."""
 
     name: str
@@ -20,12 +20,12 @@ class Published:
 
 
 PUBLISHED = (
-    Published(
+    PublishedSizes(
         "Office-Home",
         65,
         {"Art": 2427, "Clipart": 4365, "Product": 4439, "Real World": 4357},
     ),
-    Published(
+    PublishedSizes(
         "DomainNet (cleaned)",
         345,
         {
@@ -45,17 +45,17 @@ PUBLISHED = (
             "sketch": 20916,
         },
     ),
-    Published(
+    PublishedSizes(
         "PACS",
         7,
         {"art_painting": 2048, "cartoon": 2344, "photo": 1670, "sketch": 3929},
     ),
-    Published(
+    PublishedSizes(
         "VLCS",
         5,
         {"Caltech101": 1415, "LabelMe": 2656, "SUN09": 3282, "VOC2007": 3376},
     ),
-    Published(
+    PublishedSizes(
         "TerraIncognita",
         10,
         dict.fromkeys(("location_38", "location_43", "location_46", "location_100")),
@@ -80,7 +80,7 @@ def find_differences(table: ImageTable) -> tuple[str, ...]:
 
 
 def _differences(
-    table: ImageTable, published: Published, known: dict[str, str]
+    table: ImageTable, published: PublishedSizes, known: dict[str, str]
 ) -> Iterator[str]:
     title = published.name
     for name in sorted(published.sizes.keys() - known.values()):

@@ -18,7 +18,7 @@ class Base(NamedTuple):
     evidence: Evidence
 
 
-class Batch(NamedTuple):
+class TargetBatch(NamedTuple):
     """Unlabelled rows of the target; features None where there are none."""
 
     logits: np.ndarray
@@ -60,7 +60,7 @@ def learn_base(calibrator: Any, data: CalibrationData) -> Base:
 
 def arrive(
     base: Base,
-    batch: Batch,
+    batch: TargetBatch,
     desk: LabelDesk,
     n_labels: int,
     *,
@@ -85,7 +85,7 @@ def arrive(
     return there.with_labels(rows, desk.ask(rows))
 
 
-def scale_plainly(batch: Batch, desk: LabelDesk, seed: list[int]) -> Any:
+def scale_plainly(batch: TargetBatch, desk: LabelDesk, seed: list[int]) -> Any:
     """One temperature from labels of random rows and nothing else."""
     rows = desk.random_rows(seed)
     return TemperatureScaling().fit(batch.logits[rows], desk.ask(rows))

@@ -13,9 +13,9 @@ from coolhead.experiment.landscape import describe_shift, draw_map
 from coolhead.experiment.methods import find_method
 from coolhead.experiment.pictures import Pictures
 from coolhead.experiment.predictions import Predictions, predict
-from coolhead.experiment.protocol import Evaluation, Methods
+from coolhead.experiment.protocol import EvaluationSettings, Methods
 from coolhead.experiment.results import CellResult
-from coolhead.experiment.rows import Fitted, SplitRows, fit_draws, fit_method
+from coolhead.experiment.rows import FittedMethod, SplitRows, fit_draws, fit_method
 from coolhead.experiment.scored_draws import add_arrivals, score_draws
 from coolhead.experiment.splits import Split
 from coolhead.metrics import expected_calibration_error
@@ -28,7 +28,7 @@ def evaluate_cell(
     small: np.ndarray,
     split: Split,
     methods: Methods,
-    evaluation: Evaluation,
+    evaluation: EvaluationSettings,
     *,
     random_state: int = 0,
     reference_features: np.ndarray | None = None,
@@ -79,7 +79,7 @@ def evaluate_cell(
 
 def _fit_all(
     data: SplitRows, methods: Methods, result: CellResult
-) -> tuple[dict[str, list[Fitted]], dict[str, list[Predictions]]]:
+) -> tuple[dict[str, list[FittedMethod]], dict[str, list[Predictions]]]:
     """What was fitted and what it says, once for each draw of target labels."""
     fitted, predictions = {}, {}
     for name in methods.names:
@@ -134,7 +134,7 @@ def _add_status(name: str, calibrator: Any, heard: list, result: CellResult) -> 
 def _describe(
     data: SplitRows,
     methods: Methods,
-    fitted: dict[str, list[Fitted]],
+    fitted: dict[str, list[FittedMethod]],
     result: CellResult,
 ) -> None:
     try:

@@ -6,7 +6,7 @@ from typing import Any
 
 from coolhead.archive import DomainArchive
 from coolhead.experiment.mistakes import models_in
-from coolhead.experiment.protocol import Classifier, Evaluation, Protocol
+from coolhead.experiment.protocol import Classifier, EvaluationSettings, Protocol
 from coolhead.experiment.protocol_keys import meaning_of, toml
 
 METHODS = [
@@ -62,7 +62,7 @@ def _data(archive: DomainArchive, path: Path) -> dict[str, Any]:
 
 def _size(smallest: int) -> int:
     """Rows of one resample: no more than half of the smallest domain's Large rows."""
-    most = Evaluation.model_fields["size"].default
+    most = EvaluationSettings.model_fields["size"].default
     return max(1, min(most, int(0.4 * smallest)))
 
 

@@ -121,7 +121,7 @@ class Methods(Section):
         return names
 
 
-class Evaluation(Section):
+class EvaluationSettings(Section):
     """How a split is scored: resamples, bins and paired bootstrap."""
 
     size: Positive = 1500
@@ -170,7 +170,7 @@ class Protocol(Section):
     """Heads by a name of yours, ``[classifiers.NAME]``; none for trained data."""
     division: Division = Division()
     """Which rows calibrate, and which train and test."""
-    evaluation: Evaluation = Evaluation()
+    evaluation: EvaluationSettings = EvaluationSettings()
     """How it is scored."""
     seeds: tuple[int, ...] = (0,)
     """The whole experiment once for each."""

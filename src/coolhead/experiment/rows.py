@@ -17,8 +17,8 @@ from coolhead.archive import DomainArchive
 from coolhead.calibrators.data import CalibrationData, Target, fit_with
 from coolhead.experiment.arrival import (
     Base,
-    Batch,
     LabelDesk,
+    TargetBatch,
     arrive,
     learn_base,
     scale_plainly,
@@ -135,9 +135,9 @@ class SplitRows:
         return self._targets[size]
 
     @property
-    def batch(self) -> Batch:
+    def batch(self) -> TargetBatch:
         """Logits and features of the target's Small rows, for who arrives there."""
-        return Batch(*self._arrival[:2])
+        return TargetBatch(*self._arrival[:2])
 
     def desk(self, most: int) -> LabelDesk:
         """Labels of the rows of `batch`, at most so many of them."""
@@ -190,7 +190,7 @@ class SplitRows:
         return rows[np.sort(chosen)]
 
 
-class Fitted(NamedTuple):
+class FittedMethod(NamedTuple):
     """A fitted calibrator and, of one that arrived, the accuracy it expects."""
 
     calibrator: Any
@@ -199,7 +199,7 @@ class Fitted(NamedTuple):
 
 def fit_draws(
     method: Method, data: SplitRows, *, n_clusters: int, n_draws: int
-) -> list[Fitted]:
+) -> list[FittedMethod]:
     """Fit one method on exactly what it may see; once for each draw of labels."""
     draws = range(n_draws if method.labels else 1)
     if method.base is not None:
@@ -215,19 +215,19 @@ def fit_draws(
             )
             for draw in draws
         ]
-        return [Fitted(there.calibrator, there.accuracy) for there in found]
+        return [FittedMethod(there.calibrator, there.accuracy) for there in found]
     if method.labels:
         seeds = [[data.random_state, draw] for draw in draws]
         desk = data.desk
         return [
-            Fitted(scale_plainly(data.batch, desk(method.labels), seed))
+            FittedMethod(scale_plainly(data.batch, desk(method.labels), seed))
             for seed in seeds
         ]
     calibrator = method.build(n_clusters=n_clusters, random_state=data.random_state)
     if calibrator is None:
-        return [Fitted(None)]
+        return [FittedMethod(None)]
     takes = getattr(calibrator, "takes", ())
-    return [Fitted(fit_with(calibrator, data.record(method, takes)))]
+    return [FittedMethod(fit_with(calibrator, data.record(method, takes)))]
 
 
 def fit_method(method: Method, data: SplitRows, *, n_clusters: int) -> Any:

@@ -8,9 +8,9 @@ import numpy as np
 from coolhead.experiment.arrival import LabelDesk, arrive
 from coolhead.experiment.methods import find_method
 from coolhead.experiment.predictions import Predictions
-from coolhead.experiment.protocol import Evaluation, Methods
+from coolhead.experiment.protocol import EvaluationSettings, Methods
 from coolhead.experiment.results import CellResult
-from coolhead.experiment.rows import Fitted, SplitRows
+from coolhead.experiment.rows import FittedMethod, SplitRows
 from coolhead.experiment.scoring import REFERENCES, score_methods
 from coolhead.metrics import expected_calibration_error
 from coolhead.metrics.intervals import Interval
@@ -20,7 +20,7 @@ PLAIN = "plain"
 
 def score_draws(
     predictions: Mapping[str, Sequence[Predictions]],
-    evaluation: Evaluation,
+    evaluation: EvaluationSettings,
     random_state: int,
     result: CellResult,
 ) -> None:
@@ -51,7 +51,7 @@ def score_draws(
 def add_arrivals(
     data: SplitRows,
     methods: Methods,
-    fitted: Mapping[str, Sequence[Fitted]],
+    fitted: Mapping[str, Sequence[FittedMethod]],
     predictions: Mapping[str, Sequence[Predictions]],
     n_bins: int,
     result: CellResult,

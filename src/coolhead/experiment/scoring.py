@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 from coolhead.experiment.curves import add_curves
 from coolhead.experiment.predictions import Predictions
-from coolhead.experiment.protocol import Evaluation
+from coolhead.experiment.protocol import EvaluationSettings
 from coolhead.experiment.results import CellResult
 from coolhead.metrics import (
     SubsampledScore,
@@ -31,7 +31,7 @@ REFERENCES = {"uncalibrated": "uncalibrated", "source": "source-only"}
 
 def score_methods(
     predictions: Mapping[str, Predictions],
-    evaluation: Evaluation,
+    evaluation: EvaluationSettings,
     random_state: int,
     result: CellResult,
 ) -> None:
@@ -54,7 +54,7 @@ def score_methods(
             _compare(short, reference, predictions, evaluation, random_state, result)
 
 
-def _draw(n_rows: int, evaluation: Evaluation, random_state: int) -> Subsamples:
+def _draw(n_rows: int, evaluation: EvaluationSettings, random_state: int) -> Subsamples:
     with warnings.catch_warnings():
         # Too few rows: `subsample_size` among the results says how many were drawn.
         warnings.simplefilter("ignore", UserWarning)
@@ -112,7 +112,7 @@ def resampled_scores(
     found: Predictions,
     gain: SubsampledScore | None,
     draws: Subsamples,
-    evaluation: Evaluation,
+    evaluation: EvaluationSettings,
 ) -> dict[str, float]:
     """Mean, sd and percentiles over the draws of the ECE and of the gain."""
     pair = found.correct, found.confidence
@@ -159,7 +159,7 @@ def _compare(
     short: str,
     reference: str,
     predictions: Mapping[str, Predictions],
-    evaluation: Evaluation,
+    evaluation: EvaluationSettings,
     random_state: int,
     result: CellResult,
 ) -> None:

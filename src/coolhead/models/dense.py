@@ -6,6 +6,7 @@ import numpy as np
 
 from coolhead.numerics.arrays import readable, real_array
 from coolhead.numerics.blocks import computing_dtype, row_blocks
+from coolhead.numerics.checks import check_calibrator
 
 IGNORED = -100  # what torch's cross entropy leaves out by default
 
@@ -111,6 +112,7 @@ def predict_dense(
     >>> predict_dense(cal, pixels).shape == pixels.shape
     True
     """
+    check_calibrator(calibrator)
     array, axis = _dense(logits, class_axis)
     places = np.moveaxis(array, axis, -1)
     shape, n_classes = places.shape[:-1], places.shape[-1]

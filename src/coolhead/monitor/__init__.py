@@ -1,7 +1,7 @@
 """Is this still the data that was calibrated for?"""
 
-from coolhead.monitor.evidence import DriftSignal, Finding
 from coolhead.monitor.expected import Expected
 from coolhead.monitor.monitor import DriftMonitor
+from coolhead.monitor.verdict import DriftSignal, Finding
 
 __all__ = ["DriftMonitor", "DriftSignal", "Expected", "Finding"]

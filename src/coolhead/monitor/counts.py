@@ -88,6 +88,11 @@ def find_distance(
 
 
 def _confidence(details: PredictionDetails) -> np.ndarray:
+    if not hasattr(details, "probabilities"):
+        raise TypeError(
+            f"details is a {type(details).__name__}; wanted what calibrator.details "
+            "gave of the batch"
+        )
     probabilities = np.asarray(details.probabilities)
     if probabilities.ndim != 2:
         raise ValueError(

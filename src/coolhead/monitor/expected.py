@@ -5,6 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from coolhead.calibrators.base import PredictionDetails
 from coolhead.calibrators.domains import find_domains, leave_one_out
 from coolhead.metrics.bins import equal_width_index
 from coolhead.numerics.blocks import row_blocks
@@ -137,6 +138,24 @@ def expect_distances(
         "near": float(near),
         "inside": {name: _counted(d < near) for name, d in within.items()},
     }
+
+
+def expect_moved(name: str, details: PredictionDetails) -> Expected:
+    """What a calibrator that was moved to a domain expects: what it said there.
+
+    Other domains were seen through another temperature, and nearer or further away.
+    """
+    sure = details.probabilities.max(axis=1).astype(np.float64)
+    middle = float(np.median(sure))
+    unsure = {name: _counted(Expected(middle=middle).is_unsure(sure))}
+    shown: dict[str, Any] = {"middle": middle, "unsure": unsure}
+    far = details.distance
+    if far is not None and np.isfinite(far).all():
+        reach = max(1.0, float(np.quantile(far, 1 - LARGEST_SHARE, method="higher")))
+        near = float(np.quantile(far, LARGEST_SHARE, method="lower"))
+        shown |= {"reach": reach, "outside": {name: _counted(far > reach)}}
+        shown |= {"near": near, "inside": {name: _counted(far < near)}}
+    return Expected(**shown)
 
 
 def _counted(mask: np.ndarray) -> tuple[float, float]:

@@ -6,11 +6,12 @@ from threading import Lock
 from typing import Any, Self
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
 from coolhead.calibrators.base import PredictionDetails
 from coolhead.monitor.counts import COUNTS, count_batch, no_counts
-from coolhead.monitor.evidence import DriftSignal, calibration_error, judge
 from coolhead.monitor.expected import Expected, expect_confidence, expect_distances
+from coolhead.monitor.verdict import DriftSignal, calibration_error, judge
 from coolhead.monitor.wrapper import unwrap
 from coolhead.numerics.checks import (
     as_logits,
@@ -94,6 +95,8 @@ class DriftMonitor:
         """
         given = unwrap(calibrator, features, sample_domain, logits, labels)
         calibrator, features, domains, logits, labels = given
+        if hasattr(calibrator, "fit"):
+            check_is_fitted(calibrator)
         n_rows = next((len(a) for a in (features, logits) if a is not None), None)
         if n_rows is None:
             raise ValueError(

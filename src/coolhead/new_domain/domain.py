@@ -20,7 +20,7 @@ from coolhead.new_domain.accuracy import (
     together,
 )
 from coolhead.new_domain.batch import see
-from coolhead.new_domain.checks import KINDS, check_calibrator, check_use
+from coolhead.new_domain.checks import KINDS, check_use
 from coolhead.new_domain.evidence import GROUP_SPREAD, Evidence
 from coolhead.new_domain.labelling import (
     asking_order,
@@ -49,6 +49,7 @@ from coolhead.new_domain.threshold import Threshold, find_threshold
 from coolhead.new_domain.words import as_html, as_sentence, draw, find_notes
 from coolhead.numerics.checks import (
     as_logits,
+    check_calibrator,
     check_domains,
     check_features,
     check_logit_values,
@@ -113,7 +114,7 @@ class NewDomain:
         row_numbers: ArrayLike | None = None,
         drawn_from: int | None = None,
     ):
-        self._base = check_calibrator(calibrator)
+        self._base = check_calibrator(calibrator, temperature=True)
         self._use = check_use(use)
         self._logits, checked = calibrator._check_query(as_logits(logits), features)
         if checked is None and features is not None:

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.domains import leave_one_out
 from coolhead.calibrators.select.calibrator import fit_candidate
+from coolhead.calibrators.select.stacking import loss_change
 from coolhead.new_domain.batch import (
     Comparison,
     class_shares,
@@ -19,9 +20,10 @@ from coolhead.new_domain.batch import (
     see,
     train_second,
 )
-from coolhead.new_domain.offsets import best_offset, shrunk_scale, spread_between
+from coolhead.new_domain.offsets import best_offset, shrunk_scale
 from coolhead.new_domain.posterior import logit
 from coolhead.new_domain.scores import conformal_scores
+from coolhead.numerics.checks import check_calibrator
 from coolhead.shift.clusters import Clusters, find_regions
 
 # Spread of groups within a domain around the domain's own residual, on the logit
@@ -43,6 +45,8 @@ class Evidence:
     suggested : accuracy that their rows suggested without labels, (m,) for each
         witness of `coolhead.new_domain.batch`.
     offsets, offset_errors : (m,) best offset of log T(x) and its standard error.
+    loss_changes : (m, 3) NLL uncalibrated, calibrated, and the standard error of their
+        difference.
     group_spread : how far predicted classes stray from their domain, logit scale.
     comparison : what an unlabelled batch is compared with.
     scores : {"lac": (r,), "aps": (r,)} of every row, by calibrators that did not see
@@ -70,6 +74,7 @@ class Evidence:
     suggested: dict[str, np.ndarray]
     offsets: np.ndarray
     offset_errors: np.ndarray
+    loss_changes: np.ndarray
     group_spread: float
     comparison: Comparison
     scores: dict[str, np.ndarray]
@@ -90,18 +95,13 @@ class Evidence:
         return logit(self.accuracy) - logit(self.said(name))
 
     @property
-    def offset_spread(self) -> float:
-        """Standard deviation of the offsets between domains, beyond their errors."""
-        return spread_between(self.offsets, self.offset_errors)
-
-    @property
     def noise(self) -> np.ndarray:
         """(m,) standard error of the logit of accuracy."""
         kept = np.clip(self.accuracy, 0.02, 0.98)
         return 1 / np.sqrt(self.sizes * kept * (1 - kept))
 
 
-class LeftOut(NamedTuple):
+class LeftOutDomain(NamedTuple):
     """One domain, seen by a calibrator that was not fitted on it."""
 
     name: str
@@ -111,6 +111,7 @@ class LeftOut(NamedTuple):
     suggested: dict[str, float]
     offset: float
     offset_error: float
+    loss_change: np.ndarray
     group_residuals: np.ndarray
     group_noise: np.ndarray
     scores: dict[str, np.ndarray]
@@ -142,6 +143,7 @@ def learn_evidence(
     >>> known.confidence.round(1), known.accuracy.round(1)    # of left-out domains
     (array([0.6, 0.8, 0.8]), array([0.8, 0.7, 0.8]))
     """
+    check_calibrator(calibrator, temperature=True)
     data = CalibrationData.of(
         logits,
         labels,
@@ -182,6 +184,7 @@ def gather_evidence(calibrator: Any, data: CalibrationData) -> Evidence:
         },
         _column(left_out, "offset"),
         _column(left_out, "offset_error"),
+        np.reshape([one.loss_change for one in left_out], (-1, 3)),
         group_spread=shrunk_scale(
             np.concatenate(residuals), np.concatenate(noise), GROUP_SPREAD, GROUP_WORTH
         ),
@@ -216,7 +219,7 @@ def _labelled(calibrator: Any, data: CalibrationData) -> _Seen:
     return _Seen(rows.temperature, Comparison(threshold, second, shares))
 
 
-def _left_out(calibrator: Any, data: CalibrationData) -> Iterator[LeftOut]:
+def _left_out(calibrator: Any, data: CalibrationData) -> Iterator[LeftOutDomain]:
     for fold in leave_one_out(data.domains):
         inside, outside = data.take(fold.inside), data.take(fold.outside)
         with warnings.catch_warnings():
@@ -229,7 +232,9 @@ def _left_out(calibrator: Any, data: CalibrationData) -> Iterator[LeftOut]:
             yield _look(fitted, rows, str(name), seen.comparison)
 
 
-def _look(fitted: Any, data: CalibrationData, name: str, known: Comparison) -> LeftOut:
+def _look(
+    fitted: Any, data: CalibrationData, name: str, known: Comparison
+) -> LeftOutDomain:
     logits, labels = data.logits, data.labels
     rows = see(fitted, logits, data.features)
     sure, right = rows.confidence, rows.predicted == labels
@@ -241,8 +246,11 @@ def _look(fitted: Any, data: CalibrationData, name: str, known: Comparison) -> L
     groups = group_residuals(sure, right, rows.predicted, residual)
     suggested = known.suggest(rows)
     scores = conformal_scores(logits, labels, rows.temperature)
-    return LeftOut(
-        name, n_rows, accuracy, float(sure.mean()), suggested, *offset, *groups, scores
+    weights = np.ones(n_rows) if data.weights is None else data.weights
+    change = loss_change(logits, labels, rows.temperature, weights / weights.sum())
+    mean = float(sure.mean())
+    return LeftOutDomain(
+        name, n_rows, accuracy, mean, suggested, *offset, change, *groups, scores
     )
 
 
@@ -262,5 +270,5 @@ def group_residuals(
     return np.array(found), np.array(noise)
 
 
-def _column(left_out: list[LeftOut], field: str) -> np.ndarray:
+def _column(left_out: list[LeftOutDomain], field: str) -> np.ndarray:
     return np.array([getattr(one, field) for one in left_out], np.float64)

@@ -36,20 +36,6 @@ def best_offset(
     return Offset(offset, float(1 / np.sqrt(max(bend, 1e-9))))
 
 
-def spread_between(values: np.ndarray, errors: np.ndarray) -> float:
-    """DerSimonian and Laird's standard deviation between domains, beyond their errors.
-
-    values, errors : (m,) estimates and standard errors; 0 where there are fewer than 2.
-    """
-    if len(values) < 2:
-        return 0.0
-    weights = 1 / np.square(np.maximum(errors, 1e-6))
-    mean = weights @ values / weights.sum()
-    excess = weights @ np.square(values - mean) - (len(values) - 1)
-    scale = weights.sum() - np.square(weights).sum() / weights.sum()
-    return float(np.sqrt(max(excess / scale, 0.0)))
-
-
 def shrunk_scale(
     errors: np.ndarray, noise: np.ndarray, default: float, worth: float
 ) -> float:

@@ -29,7 +29,7 @@ def as_sentence(there: Any) -> str:
         parts = [where, expected]
     else:
         parts = [expected, where]
-    labels = f"{there.n_labels} labels" if there.n_labels else "no labels"
+    labels = f"{_n_used(there)} labels" if _n_used(there) else "no labels"
     drawn = there.drawn_from
     rows = f"{there.n_rows} rows" + (f" out of {drawn}" if drawn is not None else "")
     text = ", ".join([*parts, f"from {rows} and {labels}"])
@@ -67,9 +67,13 @@ def steps(there: Any) -> list[tuple[str, Interval]]:
     found = [("left-out domains", there.without("batch", "labels").accuracy)]
     if len(there.evidence) > 1:
         found.append(("+ unlabelled rows", there.without("labels").accuracy))
-    if there.n_labels:
-        found.append((f"+ {there.n_labels} labels", there.accuracy))
+    if _n_used(there):
+        found.append((f"+ {_n_used(there)} labels", there.accuracy))
     return found
+
+
+def _n_used(there: Any) -> int:
+    return there.n_labels if "labels" in there._use else 0
 
 
 def as_html(there: Any) -> str:

@@ -7,7 +7,13 @@ import numpy as np
 import polars as pl
 
 from coolhead.calibrators.base import TemperatureCalibrator
-from coolhead.experiment.arrival import Base, Batch, LabelDesk, arrive, scale_plainly
+from coolhead.experiment.arrival import (
+    Base,
+    LabelDesk,
+    TargetBatch,
+    arrive,
+    scale_plainly,
+)
 from coolhead.experiment.predictions import predict
 from coolhead.experiment.rows import LabelledRows
 from coolhead.experiment.scored_draws import PLAIN, arrival_row
@@ -67,7 +73,7 @@ def arrivals_at(
     n_batch = min(int(BATCH_SHARE * n_rows), MOST_BATCH)
     small, large = (_take(rows, part) for part in (order[:n_batch], order[n_batch:]))
     base = Base(calibrator, known)
-    batch = Batch(small.logits, small.features)
+    batch = TargetBatch(small.logits, small.features)
     for n_labels in (0, *(n for n in LABELS if n <= n_batch)):
         for draw in range(DRAWS if n_labels else 1):
             for use_batch in (False, True):

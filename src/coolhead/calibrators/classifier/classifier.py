@@ -30,6 +30,7 @@ from coolhead.calibrators.classifier.unseen import (
     Fitted,
     Unseen,
     check_parts,
+    check_reach,
     estimator_logits,
     fit_estimator,
     frozen_estimator,
@@ -143,6 +144,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.calibrator_ = fresh(
             AutoCalibrator() if self.calibrator is None else self.calibrator
         )
+        check_reach(self.calibrator_, domains)
         self.preparation_ = None
         if self.calibrator_.uses_features:
             # What would fail after all fits is refused before the first.

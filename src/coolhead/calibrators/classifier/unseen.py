@@ -122,6 +122,21 @@ def check_parts(estimator: Any, calibrator: Any) -> None:
         )
 
 
+def check_reach(calibrator: Any, domains: Any) -> None:
+    """Refuse, before anything is fitted, a calibrator that needs what is not there."""
+    name = type(calibrator).__name__
+    if "target" in calibrator.needs:
+        raise ValueError(
+            f"calibrator is a {name}, which needs unlabelled rows of the target; "
+            "wanted one that labelled rows are enough for, such as AutoCalibrator()"
+        )
+    if "domains" in calibrator.needs and domains is None:
+        raise ValueError(
+            f"sample_domain is missing: {name} learns from the difference between "
+            "domains; wanted one domain per row"
+        )
+
+
 def _told(value: Any) -> str:
     return f"the class {value.__name__}" if isinstance(value, type) else repr(value)
 

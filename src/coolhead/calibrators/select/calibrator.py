@@ -151,7 +151,8 @@ class SelectByDomain(OfParts, TemperatureCalibrator):
         self._weigh(left_out, data)
         logs = [np.log(candidate.temperature_) for candidate in self.candidates_]
         self.temperature_ = float(np.exp(self.weights_ @ logs))
-        self.harmed_ = warn_of_harm(left_out, self.domains_, self.weights_)
+        changes = [fold.change(self.weights_) for fold in left_out]
+        self.harmed_ = warn_of_harm(self.domains_, np.reshape(changes, (-1, 3)))
 
     def _parts(self) -> Sequence[TemperatureCalibrator]:
         return [TemperatureScaling()] if self.candidates is None else self.candidates

@@ -29,6 +29,11 @@ class LeftOutRows(NamedTuple):
     log_temperatures: np.ndarray
     row_weights: np.ndarray
 
+    def change(self, weights: np.ndarray) -> np.ndarray:
+        """`loss_change` that candidates with these weights (m,) make together."""
+        temperature = np.exp(self.log_temperatures @ weights)
+        return loss_change(self.rows.logits, self.labels, temperature, self.row_weights)
+
 
 Metric = str | Callable[[np.ndarray, np.ndarray], float]
 
@@ -114,31 +119,36 @@ def stack(folds: list[LeftOutRows], prior: np.ndarray, penalty: float) -> np.nda
     return weights / weights.sum()
 
 
-def warn_of_harm(
-    folds: list[LeftOutRows], names: np.ndarray, weights: np.ndarray
-) -> list[str]:
+def loss_change(
+    logits: np.ndarray, labels: np.ndarray, temperature: np.ndarray, weights: np.ndarray
+) -> np.ndarray:
+    """(3,) mean loss uncalibrated, calibrated, and the error of their difference.
+
+    weights : (n,) that sum to one.
+    """
+    before = log_loss_rows(logits, labels, 1.0)
+    after = log_loss_rows(logits, labels, temperature)
+    gain = before - after
+    with np.errstate(over="ignore"):
+        error = np.linalg.norm(weights * (gain - weights @ gain))
+    return np.array([weights @ before, weights @ after, error])
+
+
+def warn_of_harm(names: np.ndarray, changes: np.ndarray) -> list[str]:
     """Names of the left-out domains that were better off uncalibrated.
 
-    Better means a loss lower by more than two standard errors of the paired
-    difference. The first candidate is the classifier as it is.
+    changes : (domains, 3), see `loss_change`. Better means a loss lower by more than
+        two standard errors of the paired difference.
     """
-    harmed = {}
-    for name, fold in zip(names.tolist(), folds, strict=True):
-        line = fold.log_temperatures @ weights
-        after = log_loss_rows(fold.rows.logits, fold.labels, np.exp(line))
-        before = log_loss_rows(fold.rows.logits, fold.labels, 1.0)
-        gain = before - after
-        mean = float(fold.row_weights @ gain)
-        with np.errstate(over="ignore"):
-            error = float(np.linalg.norm(fold.row_weights * (gain - mean)))
-        if mean < -2 * error:
-            harmed[name] = (
-                f"{fold.row_weights @ before:.3f} → {fold.row_weights @ after:.3f}"
-            )
+    harmed = {
+        name: f"{before:.3f} → {after:.3f}"
+        for name, (before, after, error) in zip(names.tolist(), changes, strict=True)
+        if before - after < -2 * error
+    }
     if harmed:
         listed = ", ".join(f"{name} (NLL {change})" for name, change in harmed.items())
         warnings.warn(
-            f"{len(harmed)} of {len(folds)} domains, left out of the fit, were better "
+            f"{len(harmed)} of {len(names)} domains, left out of the fit, were better "
             f"off uncalibrated: {listed}; a new domain may be, too",
             stacklevel=6,
         )

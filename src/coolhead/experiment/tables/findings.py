@@ -14,7 +14,7 @@ RIVALS = ("source-only", "transcal", "wts")
 MINOR = 1.0
 
 
-class Finding(NamedTuple):
+class Claim(NamedTuple):
     """A claim, whether it holds here, and the numbers that say so.
 
     A claim that is a plain count neither holds nor fails.
@@ -37,7 +37,7 @@ def check_findings(
     shift: pl.DataFrame | None = None,
     *,
     order: str | None = None,
-) -> Iterator[Finding]:
+) -> Iterator[Claim]:
     """Every finding of the paper, with the numbers it rests on here.
 
     Parameters
@@ -55,7 +55,7 @@ def check_findings(
             yield _beats(means, name, rival)
     if {"ensemble", "set-level"} <= set(present):
         best = min(present, key=lambda name: means[name].mean())
-        yield Finding(
+        yield Claim(
             "the ensemble has the lowest mean ECE of the paper's methods",
             f"{label(best)} has {means[best].mean():.2f} %, the ensemble "
             f"{means['ensemble'].mean():.2f} %",
@@ -63,7 +63,7 @@ def check_findings(
         )
     for name in present:
         worse = int((means[name] > means["uncalibrated"]).sum())
-        yield Finding(
+        yield Claim(
             f"Harm: {label(name)} is worse than uncalibrated",
             f"{worse} of {len(means[name])} splits",
         )
@@ -74,9 +74,9 @@ def check_findings(
     yield from _less_variance(shift)
 
 
-def _beats(means: dict[str, np.ndarray], name: str, rival: str) -> Finding:
+def _beats(means: dict[str, np.ndarray], name: str, rival: str) -> Claim:
     own, other = means[name], means[rival]
-    return Finding(
+    return Claim(
         f"{label(name)} lowers the ECE against {label(rival)}",
         f"{other.mean():.2f} % to {own.mean():.2f} %, lower in "
         f"{int((own < other).sum())} of {len(own)} splits",
@@ -84,39 +84,39 @@ def _beats(means: dict[str, np.ndarray], name: str, rival: str) -> Finding:
     )
 
 
-def _noise(scores: RunScores, present: list[str]) -> Iterator[Finding]:
+def _noise(scores: RunScores, present: list[str]) -> Iterator[Claim]:
     """Draws move the ECE of a split little, splits differ much."""
     found = scores.frame.filter(pl.col("method").is_in(present))
     if "ece_sd" not in found.columns or len(scores.splits) < 2:
         return
     sd = found["ece_sd"].to_numpy()
-    yield Finding(
+    yield Claim(
         "within a split the ECE of the draws varies by σ < 1 %",
         f"largest σ {sd.max():.2f} %",
         bool(sd.max() < MINOR),
     )
     between = np.mean([float(split_means(scores, name).var()) for name in present])
-    yield Finding(
+    yield Claim(
         "the variance between splits dominates that of the draws",
         f"{between:.2f} against {np.mean(sd**2):.2f}, mean of the paper's methods",
         bool(between > np.mean(sd**2)),
     )
 
 
-def _accuracy_stays(scores: RunScores, present: list[str]) -> Iterator[Finding]:
+def _accuracy_stays(scores: RunScores, present: list[str]) -> Iterator[Claim]:
     before = column_mean(scores.of("uncalibrated"), "accuracy")
     after = [column_mean(scores.of(name), "accuracy") for name in present]
     known = [value for value in after if value is not None]
     if before is not None and known:
         moved = max(abs(value - before) for value in known)
-        yield Finding(
+        yield Claim(
             "calibration leaves the accuracy as it is",
             f"{before:.2f} %, moved by {moved:.2g} points at most",
             moved == 0,
         )
 
 
-def _shape(scores: RunScores, order: str | None) -> Iterator[Finding]:
+def _shape(scores: RunScores, order: str | None) -> Iterator[Claim]:
     """Low in the middle of the listed targets, high at both ends."""
     if order is None or "ensemble" not in scores.methods or len(scores.targets) < 3:
         return
@@ -126,26 +126,26 @@ def _shape(scores: RunScores, order: str | None) -> Iterator[Finding]:
     }
     lowest = min(found, key=lambda target: found[target])
     listed = ", ".join(f"{name} {value:.2f} %" for name, value in found.items())
-    yield Finding(
+    yield Claim(
         f"over the targets {order} the ensemble's ECE is lowest in the middle",
         listed,
         lowest in scores.targets[1:-1],
     )
 
 
-def _clusters_matter_little(sensitivity: pl.DataFrame) -> Iterator[Finding]:
+def _clusters_matter_little(sensitivity: pl.DataFrame) -> Iterator[Claim]:
     for method in dict.fromkeys(sensitivity["method"]):
         found = sensitivity.filter(pl.col("method") == method)
         means = 100 * found.group_by("n_clusters").agg(pl.col("ece").mean())["ece"]
         spread = float(np.ptp(means.to_numpy()))
-        yield Finding(
+        yield Claim(
             f"the number of clusters matters little for {label(method)}",
             f"mean ECE moves by {spread:.2f} points over the numbers tried",
             spread < MINOR,
         )
 
 
-def _less_variance(shift: pl.DataFrame | None) -> Iterator[Finding]:
+def _less_variance(shift: pl.DataFrame | None) -> Iterator[Claim]:
     """Calibration domains lie nearer to the target than the source does."""
     if shift is None or shift.is_empty():
         return
@@ -155,7 +155,7 @@ def _less_variance(shift: pl.DataFrame | None) -> Iterator[Finding]:
     if not set(columns) <= set(wide.columns):
         return
     calibration, source = (wide[name].to_numpy() for name in columns)
-    yield Finding(
+    yield Claim(
         "Var(w) of calibration to target is below that of source to target",
         f"mean {calibration.mean():.2f} against {source.mean():.2f}, lower in "
         f"{int((calibration < source).sum())} of {len(source)} splits",

@@ -34,8 +34,6 @@ def ask_numpy(calibrator: Any, names: tuple[str, ...]) -> Ask:
     """What the calibrator itself says, by the names of `CalibratedSoftmax.outputs`."""
 
     def ask(logits: np.ndarray, features: np.ndarray | None) -> Answers:
-        if not hasattr(calibrator, "details"):
-            return {"probabilities": calibrator.predict_proba(logits, features)}
         found = calibrator.details(logits, features)._asdict()
         return {name: np.asarray(found[name], np.float64) for name in names}
 

@@ -63,7 +63,7 @@ class CalibratedSoftmax(nn.Module):
         self.calibrator = calibrator
         self.probabilities = with_masks(calibrator)
         clusters = getattr(calibrator, "clusters_", None)
-        self.coverage = None if clusters is None else Coverage(clusters)
+        self.coverage = None if clusters is None else Covered(clusters)
         self.n_classes: int = calibrator.n_classes_
         self.n_features: int | None = getattr(calibrator, "n_features_", None)
         self.eval()
@@ -124,7 +124,7 @@ def _broken(rows: Tensor) -> Tensor:
     return total.isnan() | total.isinf()
 
 
-class Coverage(Exact):
+class Covered(Exact):
     """Whether each row lies within the radius of its nearest cluster."""
 
     def __init__(self, clusters: Any):
