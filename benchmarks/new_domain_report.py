@@ -13,10 +13,13 @@ def report(tables: Tables) -> None:
     some = next(iter(tables.values()))
     _print_ratios(tables, [key[4:] for key in some if key.startswith("ece ")])
     titles = {
-        "covered ": "90 % interval: coverage %, median width",
-        "off ": "mean absolute error of the expected accuracy, points",
-        "held ": "sets: label held %, mean size",
-        "threshold kept ": "answered rows right in 90 %: splits %, mean share answered",
+        "covered ": ("90 % intervals", "coverage %, median width"),
+        "off ": ("Expected accuracy", "mean absolute error, points"),
+        "held ": ("Prediction sets", "label held %, mean size"),
+        "threshold kept ": (
+            "Thresholds",
+            "answered rows right in 90 %: splits %, mean share answered",
+        ),
     }
     cells: dict[str, Callable[[Scores, str], str]] = {
         "covered ": lambda s, n: (
@@ -31,13 +34,13 @@ def report(tables: Tables) -> None:
             f"{_mean(s, 'answered ' + n):.0f}"
         ),
     }
-    for start, title in titles.items():
+    for start, (heading, title) in titles.items():
         names = [key.removeprefix(start) for key in some if key.startswith(start)]
-        _print_head(title, list(tables))
+        _print_head(heading, title, list(tables))
         for name in names:
             shown = " | ".join(cells[start](scores, name) for scores in tables.values())
             print(f"| {name} | {shown} |")
-    print("\n| bar | wanted | reached |\n|---|---|---|")
+    _print_head("Every bar", "bar", ["wanted", "reached"])
     for name, wanted, reached in bars(tables):
         print(f"| {name} | {wanted} | {reached} |")
 
@@ -110,15 +113,15 @@ def bars(tables: Tables) -> Iterator[tuple[str, str, str]]:
 
 
 def _print_ratios(tables: Tables, methods: list[str]) -> None:
-    _print_head("IR", [*tables, "mean", "harm"])
+    _print_head("Improvement ratio and harm", "IR", [*tables, "mean", "harm"])
     for method in methods:
         ratios = [ratio(scores, method) for scores in tables.values()]
         shown = " | ".join(f"{value:.2f}" for value in [*ratios, np.mean(ratios)])
         print(f"| {method} | {shown} | {100 * harm(tables, method):.0f} % |")
 
 
-def _print_head(title: str, names: list[str]) -> None:
-    print(f"\n| {title} | " + " | ".join(names) + " |")
+def _print_head(heading: str, title: str, names: list[str]) -> None:
+    print(f"\n### {heading}\n\n| {title} | " + " | ".join(names) + " |")
     print("|---" * (len(names) + 1) + "|")
 
 

@@ -47,7 +47,8 @@ if TYPE_CHECKING:
     from coolhead.monitor import DriftMonitor
     from coolhead.new_domain.domain import NewDomain
     from coolhead.numerics.probabilities import logits_from_probabilities
-    from coolhead.numerics.temperature import Status, fit_temperature
+    from coolhead.numerics.solution import Status
+    from coolhead.numerics.temperature import fit_temperature
     from coolhead.persist import load_calibrator, save_calibrator
 
 __getattr__, __dir__, __all__ = lazy_names(  # pyright: ignore
@@ -62,7 +63,8 @@ __getattr__, __dir__, __all__ = lazy_names(  # pyright: ignore
         "calibrators.classifier": ["CalibratedClassifier"],
         "models": ["logits_from"],
         "numerics.probabilities": ["logits_from_probabilities"],
-        "numerics.temperature": ["fit_temperature", "Status"],
+        "numerics.solution": ["Status"],
+        "numerics.temperature": ["fit_temperature"],
         "metrics": [
             "expected_calibration_error",
             "reliability_curve",

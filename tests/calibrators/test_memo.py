@@ -8,11 +8,8 @@ import pytest
 from coolhead.calibrators import AutoCalibrator, data
 from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.shift_aware import descriptors
-from coolhead.calibrators.shift_aware.descriptors import (
-    DEFAULT,
-    describe,
-    describe_reference,
-)
+from coolhead.calibrators.shift_aware.descriptors import DEFAULT, describe
+from coolhead.calibrators.shift_aware.training import describe_reference
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from coolhead.calibrators.shift_aware.loglinear import (
     standardise,
 )
 from coolhead.calibrators.shift_aware.pooled import prefer, thin_domains
+from coolhead.calibrators.shift_aware.training import describe_reference
 from coolhead.calibrators.temperature import TemperatureScaling
 from coolhead.numerics.moments import summarise_rows
 from coolhead.numerics.softmax import log_loss_rows
@@ -54,7 +55,7 @@ def test_neighbour_distance_is_scikit_learns(noise):
     reference = np.repeat(RNG.normal(size=(30, 20)), 10, axis=0)
     reference += noise * RNG.normal(size=reference.shape)
     query = reference[::6] + noise * RNG.normal(size=(50, 20))
-    home = d.describe_reference(reference, n_neighbours=7)
+    home = describe_reference(reference, n_neighbours=7)
     peer = NearestNeighbors(n_neighbors=7, metric="cosine").fit(reference)
     expected = np.log(peer.kneighbors(query)[0][:, -1])
     found = d.neighbour_distance(np.zeros((50, 2)), query, home)
@@ -63,7 +64,7 @@ def test_neighbour_distance_is_scikit_learns(noise):
 
 def test_a_row_of_zeros_is_at_right_angles_to_everything():
     reference = np.concatenate([RNG.normal(size=(9, 4)), np.zeros((9, 4))])
-    home = d.describe_reference(reference, n_neighbours=1)
+    home = describe_reference(reference, n_neighbours=1)
     found = d.neighbour_distance(np.zeros((2, 2)), np.eye(2, 4) * [[0], [1]], home)
     assert found[0] == pytest.approx(0, abs=1e-6) and found[1] <= 1e-6
 
@@ -71,7 +72,7 @@ def test_a_row_of_zeros_is_at_right_angles_to_everything():
 @pytest.mark.parametrize("shape", [(300, 20), (30, 200)])
 def test_components_are_scikit_learns(shape):
     reference = RNG.normal(size=shape) * np.linspace(5, 1, shape[1])
-    home = d.describe_reference(reference, n_components=3)
+    home = describe_reference(reference, n_components=3)
     found = d.principal_components(np.zeros((shape[0], 2)), reference, home)
     expected = PCA(3, svd_solver="full").fit_transform(reference) / home.scale
     np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-5)
@@ -79,7 +80,7 @@ def test_components_are_scikit_learns(shape):
 
 def test_logit_descriptors_by_hand():
     logits = np.array([[5.0, 1.0, 3.0], [0.0, 0.0, 0.0]])
-    home = d.describe_reference(RNG.normal(size=(9, 2)))
+    home = describe_reference(RNG.normal(size=(9, 2)))
     peak = d.logit_peak(logits, np.zeros((2, 2)), home)
     margin = d.logit_margin(logits, np.zeros((2, 2)), home)
     assert peak[0] == pytest.approx(np.log(2.0))

@@ -21,7 +21,8 @@ from coolhead.calibrators.clustered.calibrators import NearestClusterTemperature
 from coolhead.calibrators.data import CalibrationData, Target, fit_with
 from coolhead.numerics.scan import brier_scan
 from coolhead.numerics.softmax import brier_rows
-from coolhead.numerics.temperature import Status, fit_temperature
+from coolhead.numerics.solution import Status
+from coolhead.numerics.temperature import fit_temperature
 from coolhead.shift import density_ratio
 
 TRANSFER = [WeightedTemperature, WeightedClusterTemperature, CPCS, TransCal]

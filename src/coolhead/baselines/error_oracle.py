@@ -12,7 +12,8 @@ from coolhead.calibrators.parameters import Count, parameters
 from coolhead.calibrators.quality import remember_quality
 from coolhead.metrics import expected_calibration_error
 from coolhead.numerics.softmax import confidence
-from coolhead.numerics.temperature import BOUND, Status
+from coolhead.numerics.solution import Status
+from coolhead.numerics.solving import BOUND
 
 GRID_POINTS = 200
 FINE_POINTS = 41

@@ -12,7 +12,7 @@ from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.parameters import NotNegative, parameters
 from coolhead.calibrators.quality import remember_quality
 from coolhead.calibrators.temperature import set_level
-from coolhead.numerics.temperature import Status
+from coolhead.numerics.solution import Status
 
 
 @parameters

@@ -11,7 +11,7 @@ from coolhead.baselines.classwise.base import ScoreCalibrator, ScoreData
 from coolhead.calibrators.parameters import parameters
 from coolhead.numerics.checks import check_choice
 from coolhead.numerics.softmax import softmax
-from coolhead.numerics.temperature import Status
+from coolhead.numerics.solution import Status
 
 
 @parameters

@@ -15,7 +15,7 @@ from coolhead.calibrators.quality import is_above
 from coolhead.numerics.checks import check_logit_values
 from coolhead.numerics.moments import summarise_rows
 from coolhead.numerics.softmax import log_loss_rows
-from coolhead.numerics.temperature import Status
+from coolhead.numerics.solution import Status
 
 
 @parameters

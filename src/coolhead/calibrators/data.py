@@ -7,24 +7,25 @@ line, the sweep, selection by domain, two stages, Dask.
 import warnings
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from coolhead.calibrators.domains import Domains, find_domains
+from coolhead.calibrators.target import Target, check_target, within_reach
 from coolhead.numerics.checks import (
     as_logits,
     check_domains,
     check_features,
     check_labels,
-    check_logits,
     check_weights,
 )
 from coolhead.numerics.class_names import column_names
 from coolhead.numerics.moments import Rows, summarise_rows
-from coolhead.numerics.temperature import Solution, solve_temperatures
+from coolhead.numerics.solution import Solution
+from coolhead.numerics.temperature import solve_temperatures
 from coolhead.shift.clusters import (
     Clusters,
     Partition,
@@ -36,15 +37,6 @@ from coolhead.shift.ratio import DensityRatio, density_ratio
 # What a calibrator may take beside logits, labels, domains and weights.
 KINDS = ("features", "source", "reference", "target")
 _DOMAINS = ("temperatures of domains",)
-# Squares of what is larger leave the range of float64 once they are added up.
-LARGEST_FEATURE = 1e100
-
-
-class Target(NamedTuple):
-    """Unlabelled rows of the target: features (m, d) and, if known, logits (m, k)."""
-
-    features: np.ndarray
-    logits: np.ndarray | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,12 +128,12 @@ class CalibrationData:
         names = check_domains(sample_domain, n_rows) if known else None
         domains = find_domains(names, source_domain, n_rows)
         if features is not None:
-            features = _within_reach(check_features(features, n_rows), "features")
+            features = within_reach(check_features(features, n_rows), "features")
         width = None if features is None else features.shape[1]
         if reference_features is not None:
             name = "reference_features"
             rows = check_features(reference_features, None, width, name)
-            reference_features = _within_reach(rows, name)
+            reference_features = within_reach(rows, name)
         return cls(
             summarise_rows(array, labels, scores=np.ndim(logits) == 1),
             labels,
@@ -150,7 +142,7 @@ class CalibrationData:
             known,
             weights,
             reference_features,
-            _check_target(target_features, target_logits, width, n_classes),
+            check_target(target_features, target_logits, width, n_classes),
         )
 
     @property
@@ -296,44 +288,3 @@ def fresh(estimator: Any) -> Any:
 def _identity(array: np.ndarray | None) -> tuple | None:
     """What tells two arrays apart as long as both are alive."""
     return None if array is None else (id(array), array.shape)
-
-
-def _check_target(
-    features: Any, logits: Any, width: int | None, n_classes: int
-) -> Target | None:
-    if features is None:
-        if logits is not None:
-            raise ValueError(
-                "target_logits is given without target_features; wanted both"
-            )
-        return None
-    name = "target_features"
-    features = _within_reach(check_features(features, None, width, name), name)
-    if logits is None:
-        return Target(features, None)
-    logits = check_logits(logits, "target_logits")
-    if logits.shape[1] != n_classes:
-        raise ValueError(
-            f"target_logits has {logits.shape[1]} columns; wanted {n_classes}, as "
-            "logits has"
-        )
-    if len(logits) != len(features):
-        raise ValueError(
-            f"target_logits has {len(logits)} rows, target_features {len(features)}; "
-            "wanted the same rows"
-        )
-    return Target(features, logits)
-
-
-def _within_reach(features: np.ndarray, name: str) -> np.ndarray:
-    """At least one row, and none so far away that no distance to it is a number."""
-    if len(features) == 0:
-        raise ValueError(f"{name} has 0 rows; wanted at least one")
-    if features.dtype == np.float64:
-        largest = max(features.max(), -features.min())
-        if largest > LARGEST_FEATURE:
-            raise ValueError(
-                f"{name} holds {largest:.3g} (in absolute value); wanted at most "
-                f"{LARGEST_FEATURE:.0e}"
-            )
-    return features

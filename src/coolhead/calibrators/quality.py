@@ -6,7 +6,7 @@ import numpy as np
 
 from coolhead.calibrators.data import CalibrationData
 from coolhead.numerics.softmax import log_loss_rows
-from coolhead.numerics.temperature import Solution, Status
+from coolhead.numerics.solution import Solution, Status
 
 # Rounding in float32 sums moves a mean loss by less than this.
 ROUNDING = 1e-6

@@ -29,14 +29,9 @@ from coolhead.numerics.groups import (
 )
 from coolhead.numerics.moments import Rows, peak_rows, summarise_rows
 from coolhead.numerics.newton import Penalty
-from coolhead.numerics.temperature import (
-    Solution,
-    TemperatureFit,
-    TemperatureProblem,
-    as_fit,
-    solve,
-    solving_dtype,
-)
+from coolhead.numerics.solution import Solution, TemperatureFit, as_fit
+from coolhead.numerics.solving import TemperatureProblem, solve
+from coolhead.numerics.temperature import solving_dtype
 
 
 def fit_temperature(

@@ -10,7 +10,7 @@ from coolhead.baselines.binning.one_score import (
 )
 from coolhead.baselines.classwise.base import ScoreData
 from coolhead.calibrators.parameters import parameters
-from coolhead.numerics.temperature import Status
+from coolhead.numerics.solution import Status
 
 
 @parameters

@@ -14,7 +14,7 @@ from coolhead.baselines.classwise.base import ScoreCalibrator, ScoreData
 from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.checks import check_choice
 from coolhead.numerics.softmax import confidence, softmax
-from coolhead.numerics.temperature import Status
+from coolhead.numerics.solution import Status
 
 # Keeps every class possible, and breaks ties by the original order.
 BLEND = 1e-9

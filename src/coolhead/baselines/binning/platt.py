@@ -10,7 +10,7 @@ from sklearn.linear_model import LogisticRegression
 from coolhead.baselines.binning.one_score import replace_top
 from coolhead.baselines.classwise.base import ScoreCalibrator, ScoreData
 from coolhead.numerics.blocks import row_blocks
-from coolhead.numerics.temperature import Status
+from coolhead.numerics.solution import Status
 
 
 class PlattScaling(ScoreCalibrator):

@@ -14,7 +14,7 @@ from coolhead.baselines.classwise.affine import (
 )
 from coolhead.baselines.classwise.base import ScoreData
 from coolhead.calibrators.parameters import NotNegative, parameters
-from coolhead.numerics.temperature import BOUND
+from coolhead.numerics.solving import BOUND
 
 
 @parameters

@@ -23,7 +23,7 @@ from coolhead.numerics.checks import check_choice
 from coolhead.numerics.masks import distances, hide_masked, useful_drops
 from coolhead.numerics.single_thread import one_blas_thread
 from coolhead.numerics.slopes import temperature_slopes
-from coolhead.numerics.temperature import BOUND
+from coolhead.numerics.solving import BOUND
 
 
 @parameters

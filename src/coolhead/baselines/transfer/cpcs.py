@@ -14,7 +14,8 @@ from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.quality import remember_quality
 from coolhead.numerics.scan import brier_scan
 from coolhead.numerics.softmax import brier_rows
-from coolhead.numerics.temperature import BOUND, Status
+from coolhead.numerics.solution import Status
+from coolhead.numerics.solving import BOUND
 
 REFINED_MINIMA = 3
 

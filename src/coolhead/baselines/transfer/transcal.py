@@ -26,7 +26,8 @@ from coolhead.numerics.checks import check_choice
 from coolhead.numerics.masks import typical_spread
 from coolhead.numerics.slopes import temperature_slopes
 from coolhead.numerics.softmax import confidence
-from coolhead.numerics.temperature import BOUND, Status
+from coolhead.numerics.solution import Status
+from coolhead.numerics.solving import BOUND
 
 PUBLISHED_START = (2.0, 0.5)
 

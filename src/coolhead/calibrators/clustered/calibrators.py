@@ -14,7 +14,8 @@ from coolhead.calibrators.parameters import Count, NotNegative, Seed, Size, para
 from coolhead.calibrators.temperature import set_level
 from coolhead.numerics.checks import check_choice, check_features
 from coolhead.numerics.newton import Penalty
-from coolhead.numerics.temperature import Solution, Status, solve_temperatures
+from coolhead.numerics.solution import Solution, Status
+from coolhead.numerics.temperature import solve_temperatures
 from coolhead.shift.clusters import Partition
 
 FLOOR_SHARE = 0.1

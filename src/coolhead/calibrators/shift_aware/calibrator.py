@@ -9,19 +9,17 @@ import numpy as np
 from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.parameters import Count, NotNegative, Seed, parameters
-from coolhead.calibrators.shift_aware.descriptors import (
-    DEFAULT,
-    Descriptor,
-    TrainingReference,
-    describe,
-    describe_reference,
-)
+from coolhead.calibrators.shift_aware.descriptors import DEFAULT, Descriptor, describe
 from coolhead.calibrators.shift_aware.loglinear import standardise
 from coolhead.calibrators.shift_aware.pooled import (
     find_range,
     fit_weights,
     left_out_losses,
     prefer,
+)
+from coolhead.calibrators.shift_aware.training import (
+    TrainingReference,
+    describe_reference,
 )
 
 DEFAULT_PENALTY = 8.0

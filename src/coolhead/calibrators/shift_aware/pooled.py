@@ -9,7 +9,8 @@ from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.domains import SMALLEST_DOMAIN, leave_one_out
 from coolhead.calibrators.shift_aware.loglinear import LogLinearProblem, fit_log_linear
 from coolhead.numerics.moments import row_moments
-from coolhead.numerics.temperature import Solution, Status, solve_temperatures
+from coolhead.numerics.solution import Solution, Status
+from coolhead.numerics.temperature import solve_temperatures
 
 RANGE_MARGIN = 0.5
 ROWS_PER_DOMAIN = 500

@@ -15,8 +15,8 @@ from coolhead.calibrators.shift_aware.descriptors import (
     FURTHEST,
     SMALLEST_DISTANCE,
     Descriptor,
-    TrainingReference,
 )
+from coolhead.calibrators.shift_aware.training import TrainingReference
 from coolhead.numerics.masks import REACH
 from coolhead.torch.calibrated.temperature import Exact, temperature_module
 
