@@ -77,8 +77,8 @@ def calibrate(
     usual = TemperatureScaling() if rows.features is None else AutoCalibrator()
     fitted = fresh(usual if calibrator is None else calibrator)
     data = CalibrationData.of(
-        rows.logits,
-        rows.labels,
+        np.asarray(rows.logits),
+        np.asarray(rows.labels),
         features=rows.features,
         sample_domain=rows.domains if len(rows.domain_names) > 1 else None,
         source_domain=source,
