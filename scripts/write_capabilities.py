@@ -26,9 +26,12 @@ frames, and runs in `coolhead apply`, `inspect` and `evaluate`, on Dask, and und
 `DriftMonitor`. What a calibrator cannot do it refuses by name. The columns say where
 they differ:
 
-- **T(x)**: it divides the logits by a temperature: the predicted class never changes.
+- **T(x)**: it divides the logits by a temperature: the predicted class never changes,
+  and `NewDomain` and `coolhead expect`, `label` and `update` can move it to a new
+  domain. What they hand out, an `OffsetTemperature`, goes wherever these go.
 - **takes**: what `fit` sees beside logits, labels, domains and weights. "target" are
   unlabelled rows of the target; nothing else ever reaches a method.
+  `CalibratedClassifier` and Dask have none and refuse who needs them.
 - **features**: predictions depend on features; then `coverage` tells what lies outside
   the calibration data, and the drift monitor watches features as they come.
 - **Dask fit**: on all rows, block by block; else in memory, on a sample, and says so.
@@ -84,11 +87,17 @@ def page() -> str:
             _mark(row.temperature),
             ", ".join(row.takes) or "–",
             _mark(row.features),
-            "all rows" if row.dask else "a sample",
+            _of_dask(row),
             _mark(row.exports),
         )
         lines.append("| " + " | ".join(cells) + " |")
     return TOP + "\n".join(lines) + "\n"
+
+
+def _of_dask(row: Capability) -> str:
+    if "target" in row.takes:
+        return "–"
+    return "all rows" if row.dask else "a sample"
 
 
 def _mark(value: bool) -> str:

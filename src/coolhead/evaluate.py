@@ -9,6 +9,7 @@ from coolhead.archive import DomainArchive
 from coolhead.metrics.bootstrap import paired_bootstrap
 from coolhead.metrics.intervals import Interval
 from coolhead.metrics.null_level import expected_calibration_error_null
+from coolhead.metrics.scores import score_probabilities
 from coolhead.numerics import softmax
 from coolhead.numerics.checks import check_calibrator
 
@@ -129,12 +130,12 @@ def _calibrated(
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Confidence, predicted class and mean loss after calibration."""
     logits, labels = np.asarray(archive.logits), np.asarray(archive.labels)
-    confidence, predicted = calibrator.confidence(logits, archive.features)
     if hasattr(calibrator, "temperature"):
         temperature = calibrator.temperature(logits, archive.features)
         losses = softmax.log_loss_rows(logits, labels, temperature)
-        return confidence, predicted, float(losses.mean())
-    probabilities = calibrator.predict_proba(logits, archive.features)
-    own = probabilities[np.arange(len(labels)), labels].astype(np.float64)
-    losses = -np.log(np.maximum(own, np.finfo(np.float64).tiny))
+        confidence, predicted = softmax.confidence(logits, temperature)
+    else:
+        probabilities = calibrator.predict_proba(logits, archive.features)
+        found = score_probabilities(labels, probabilities)
+        confidence, predicted, losses, _ = found
     return confidence, predicted, float(losses.mean())

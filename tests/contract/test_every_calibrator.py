@@ -18,8 +18,10 @@ from sklearn.exceptions import NotFittedError
 
 import coolhead as ch
 from contract.problems import EVERY, PROBLEMS, calibrators, fitted_parts
+from coolhead.archive import DomainArchive
 from coolhead.calibrators.data import KINDS
 from coolhead.calibrators.offset import OffsetTemperature
+from coolhead.evaluate import evaluate_domains
 
 ROOT = Path(__file__).parents[2]
 PLAIN = calibrators()
@@ -83,11 +85,27 @@ def test_dask_gives_the_same(fits, name, problem):
         wanted = calibrator.temperature(logits, features)
         np.testing.assert_allclose(found, wanted, rtol=1e-5)
     else:
-        labels = da.from_array(PROBLEMS[problem]["labels"], chunks=100)
-        for ask in (ch.dask.temperature, ch.dask.evaluate):
-            given = [blocks[0], labels] if ask is ch.dask.evaluate else blocks
-            with pytest.raises(TypeError, match=type(calibrator).__name__):
-                ask(calibrator, *given)
+        with pytest.raises(TypeError, match=type(calibrator).__name__):
+            ch.dask.temperature(calibrator, *blocks)
+
+
+@each
+def test_scores_are_the_same_in_memory_and_on_dask(fits, name):
+    da = pytest.importorskip("dask.array")
+    calibrator = fits(name)
+    logits, features = query("ordinary")
+    labels = PROBLEMS["ordinary"]["labels"]
+    rows = DomainArchive(logits, features, labels)
+    (alone,) = evaluate_domains(calibrator, rows, n_draws=10)
+    blocks = [da.from_array(part).rechunk({0: 100}) for part in (logits, labels)]
+    columns = {"features": da.from_array(features, chunks=(100, -1))}
+    found = ch.dask.evaluate(calibrator, *blocks, **columns)
+    assert found.accuracy == pytest.approx(alone.accuracy)
+    assert found.mean_confidence == pytest.approx(alone.confidence, abs=1e-6)
+    error = found.expected_calibration_error
+    assert error == pytest.approx(alone.ece_after.estimate, abs=1e-6)
+    loss = found.negative_log_likelihood
+    assert loss == pytest.approx(alone.nll_after, rel=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore:.*better off uncalibrated")

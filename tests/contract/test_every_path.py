@@ -101,6 +101,7 @@ def test_a_new_domain_of_it_or_a_refusal_by_name(fits, name, run, tmp_path):
         return
     assert code == 0, complaint
     there = ch.NewDomain(calibrator, logits, features)
+    assert (there.outside is not None) == calibrator.uses_features
     assert str(there) in told
     rows = there.rows_to_label(40)
     answer = there.with_labels(rows, ROWS["labels"][rows]).calibrator

@@ -126,6 +126,20 @@ def test_a_calibrator_of_ones_own_on_the_command_line(place):
     assert "own_things.Lukewarm" in done.stderr
 
 
+def test_a_class_of_another_make_is_told_what_to_do(place):
+    (place / "other.py").write_text(
+        "class Other:\n"
+        "    def fit(self, X, y): return self\n"
+        "    def predict_proba(self, X): return X\n"
+    )
+    np.savez(place / "p.npz", logits=np.eye(3) * 3, labels=np.arange(3))
+    method = "python:other:Other"
+    done = coolhead(place, "fit", "p.npz", "--method", method, "--out", "c.skops")
+    assert done.returncode == 1
+    assert "makes a Other; wanted a subclass of coolhead.calib" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_wrong_names_are_explained(place):
     for wrong, said in (
         ("python:own_things:Nothing", "own_things has no Nothing"),

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from sklearn.linear_model import LogisticRegression
 from torch.utils.data import DataLoader, TensorDataset
 
 import coolhead as ch
@@ -53,6 +54,28 @@ def test_calibrated_in_one_call(network):
     assert one.softmax.calibrator.temperature_ > 0
     with pytest.raises(ValueError, match="without labels"):
         ch.torch.calibrate(network, DataLoader(torch.zeros(5, 4)))
+
+
+@pytest.mark.parametrize(
+    "calibrator, source, told",
+    [
+        (ch.TemperatureScaling(), "a", "TemperatureScaling treats all domains alike"),
+        (ch.baselines.TransCal(), None, "TransCal, which needs unlabelled rows of"),
+        (ch.baselines.MultiDomainTemperature(), None, "sample_domain is missing"),
+        (LogisticRegression(), None, "LogisticRegression; wanted a calibrator of"),
+        (ch.TemperatureEnsemble(n_clusters=0), None, "n_clusters is 0; wanted"),
+    ],
+)
+def test_what_cannot_be_fitted_is_refused_before_the_network_runs(
+    calibrator, source, told
+):
+    class Never(torch.nn.Module):
+        def forward(self, x):
+            raise AssertionError("ran before it was refused")
+
+    batches = [(torch.zeros(2, 3), torch.zeros(2).long())]
+    with pytest.raises((ValueError, TypeError), match=told):
+        ch.torch.calibrate(Never(), batches, calibrator, source=source)
 
 
 def test_the_features_of_an_exported_network_are_those_the_monitor_wants(

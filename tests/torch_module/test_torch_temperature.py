@@ -6,6 +6,7 @@ import torch
 
 import coolhead
 from contract.problems import calibrators
+from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.shift_aware.calibrator import ShiftAwareTemperature
 from coolhead.shift.clusters import Clusters
 from coolhead.torch import CalibratedSoftmax
@@ -33,6 +34,22 @@ def test_descriptors_of_a_user_are_refused(problem):
     own = ShiftAwareTemperature([lambda logits, features, home: features[:, 0]])
     with pytest.raises(TypeError, match="which only NumPy can run"):
         CalibratedSoftmax(own.fit(**problem))
+
+
+def test_a_constant_of_ones_own_needs_no_module(queries):
+    class Lukewarm(TemperatureCalibrator):
+        def _learn(self, data):
+            self.temperature_, self.status_ = 2.0, "converged"
+
+    class Warming(Lukewarm):
+        def _temperature(self, logits, features):
+            return np.linspace(1, 2, len(logits))
+
+    rows, labels = queries[0], queries[0].argmax(axis=1)
+    found = CalibratedSoftmax(Lukewarm().fit(rows, labels))(torch.tensor(rows))
+    torch.testing.assert_close(found, torch.softmax(torch.tensor(rows) / 2, dim=1))
+    with pytest.raises(TypeError, match="a Warming, which torch does not know"):
+        CalibratedSoftmax(Warming().fit(rows, labels))
 
 
 def test_nearest_center_survives_large_features():

@@ -10,8 +10,9 @@ from coolhead.dask.prediction import arguments, query
 from coolhead.dask.solving import name_codes
 from coolhead.metrics.bins import equal_width_index, gap_sums
 from coolhead.metrics.intervals import check_count
+from coolhead.metrics.scores import score_probabilities
 from coolhead.metrics.vectors import correctness_and_confidence
-from coolhead.numerics.checks import as_logits, check_calibrator, check_labels
+from coolhead.numerics.checks import as_logits, check_labels
 from coolhead.numerics.softmax import score_rows
 
 SUMS = ("n_samples", "correct", "confidence", "log_loss", "brier")
@@ -59,7 +60,7 @@ def evaluate(
 
     Parameters
     ----------
-    calibrator : fitted, with a temperature. None scores the logits as they are.
+    calibrator : fitted. None scores the logits as they are.
     logits, labels, features, sample_domain : the rows, in the same order.
     n_bins : bins of equal width for the calibration error.
 
@@ -81,7 +82,6 @@ def evaluate(
     if calibrator is None:
         table = align(logits, **others)
     else:
-        check_calibrator(calibrator, temperature=True)
         table = query(calibrator, logits, features, **others)
     names = [None]
     if "domains" in table:
@@ -129,10 +129,15 @@ def _states(
     """Sums of one block, (1, groups, SUMS and bins)."""
     logits = as_logits(block["logits"])
     labels = check_labels(block["labels"], logits.shape[1], len(logits))
-    scale: Any = 1.0
-    if calibrator is not None:
+    if calibrator is None:
+        found = score_rows(logits, labels, 1.0)
+    elif hasattr(calibrator, "temperature"):
         scale = calibrator.temperature(*arguments(block))
-    sure, predicted, losses, briers = score_rows(logits, labels, scale)
+        found = score_rows(logits, labels, scale)
+    else:
+        answers = calibrator.predict_proba(*arguments(block))
+        found = score_probabilities(labels, answers)
+    sure, predicted, losses, briers = found
     correct = predicted == labels
     codes = block.get("codes", np.zeros(len(labels), np.uint8)).astype(np.intp)
     rows = (np.ones(len(labels)), correct, sure, losses, briers)

@@ -34,7 +34,7 @@ from coolhead.baselines.transfer import (
 )
 from coolhead.baselines.two_stage import TwoStageCalibration
 from coolhead.calibrators.auto import AutoCalibrator
-from coolhead.calibrators.base import TemperatureCalibrator
+from coolhead.calibrators.base import Calibrator, TemperatureCalibrator
 from coolhead.calibrators.clustered import (
     NearestClusterTemperature,
     RegressedTemperature,
@@ -119,10 +119,10 @@ def _made(maker: Any, name: str) -> Any:
             f"{name} cannot be called without arguments ({error}); wanted a class of "
             "calibrators whose parameters have defaults"
         ) from error
-    if not hasattr(made, "fit") or not hasattr(made, "predict_proba"):
+    if not isinstance(made, Calibrator):
         raise ValueError(
-            f"{name} makes a {type(made).__name__}; wanted a calibrator, with fit and "
-            "predict_proba"
+            f"{name} makes a {type(made).__name__}; wanted a subclass of "
+            "coolhead.calibrators.Calibrator, such as OutsideCalibrator around it"
         )
     return made
 
@@ -138,7 +138,7 @@ def find_method(name: str) -> Method:
     """
     if name not in METHODS and is_plugin(name):
         maker = load_plugin(name)
-        takes = getattr(_made(maker, name), "takes", ())
+        takes = _made(maker, name).takes
         rows: tuple[Role, ...] = ("calibration",)
         return Method(
             getattr(maker, "label", maker.__name__),

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from coolhead.experiment.rows import LabelledRows
-from coolhead.metrics.scores import brier_scores
-from coolhead.numerics.softmax import score_rows
+from coolhead.metrics.scores import score_probabilities
+from coolhead.numerics.softmax import RowScores, score_rows
 
 
 @dataclass(frozen=True)
@@ -40,27 +40,21 @@ def predict(calibrator: Any, rows: LabelledRows) -> Predictions:
 
 def with_temperature(rows: LabelledRows, temperature: np.ndarray) -> Predictions:
     """Scores of softmax(z / T); the (n, k) probabilities are never built."""
-    found = score_rows(rows.logits, rows.labels, temperature)
-    return Predictions(
-        confidence=np.minimum(found.confidence, 1),
-        correct=found.predicted == rows.labels,
-        log_loss=found.log_loss,
-        brier=found.brier,
-        temperature=temperature,
-    )
+    return _told(score_rows(rows.logits, rows.labels, temperature), rows, temperature)
 
 
 def with_probabilities(rows: LabelledRows, probabilities: np.ndarray) -> Predictions:
     """Scores of (n, k) probabilities, of methods that change the class scores."""
-    each = np.arange(len(probabilities))
-    predicted = probabilities.argmax(axis=1)
-    own = probabilities[each, rows.labels].astype(np.float64)
-    # A zero would make the mean infinite and hide all other rows.
-    smallest = np.finfo(np.float64).tiny
+    return _told(score_probabilities(rows.labels, probabilities), rows, None)
+
+
+def _told(
+    found: RowScores, rows: LabelledRows, temperature: np.ndarray | None
+) -> Predictions:
     return Predictions(
-        confidence=np.minimum(probabilities[each, predicted], 1).astype(np.float64),
-        correct=predicted == rows.labels,
-        log_loss=-np.log(np.maximum(own, smallest)),
-        brier=brier_scores(rows.labels, probabilities),
-        temperature=None,
+        confidence=np.minimum(found.confidence, 1).astype(np.float64),
+        correct=found.predicted == rows.labels,
+        log_loss=found.log_loss,
+        brier=found.brier,
+        temperature=temperature,
     )

@@ -11,7 +11,7 @@ from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.checks import check_labels, check_logits
 from coolhead.numerics.class_names import column_names
 from coolhead.numerics.probabilities import check_probabilities
-from coolhead.numerics.softmax import brier_rows, log_loss_rows
+from coolhead.numerics.softmax import RowScores, brier_rows, log_loss_rows
 
 
 def negative_log_likelihood(
@@ -81,6 +81,17 @@ def brier_scores(labels: ArrayLike, probabilities: ArrayLike) -> np.ndarray:
         block = probabilities[rows].astype(np.float64, copy=False)
         squares[rows] = np.vecdot(block, block)
     return squares - 2 * own + 1
+
+
+def score_probabilities(labels: np.ndarray, probabilities: np.ndarray) -> RowScores:
+    """What `score_rows` gives of z / T, of the probabilities of any other method."""
+    briers = brier_scores(labels, probabilities)
+    own = probabilities[np.arange(len(labels)), labels].astype(np.float64)
+    # A zero would make the mean infinite and hide all other rows.
+    losses = -np.log(np.maximum(own, np.finfo(np.float64).tiny))
+    return RowScores(
+        probabilities.max(axis=1), probabilities.argmax(axis=1), losses, briers
+    )
 
 
 def top_label_brier_score(labels: ArrayLike, probabilities: ArrayLike) -> float:

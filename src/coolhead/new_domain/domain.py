@@ -143,7 +143,9 @@ class NewDomain:
     @cached_property
     def outside(self) -> Coverage | None:
         """Which rows lie where no calibration data was; None if nothing tells."""
-        regions = None if self._known is None else self._known.regions
+        regions = getattr(self._known, "regions", None)
+        if regions is None:
+            regions = getattr(self._base, "clusters_", None)
         if regions is None or self._features is None:
             return None
         return coverage(self._features, regions)

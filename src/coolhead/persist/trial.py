@@ -1,7 +1,6 @@
 """A calibrator that was just read, tried out before anybody trusts it."""
 
 from collections.abc import Iterator
-from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ MAX_WIDTH = 2**24
 
 def predicts_from_logits(calibrator: Any) -> bool:
     """False for a `CalibratedClassifier`, which wants what its classifier wants."""
-    return "logits" in signature(calibrator.predict_proba).parameters
+    return hasattr(calibrator, "uses_features")
 
 
 def try_out(calibrator: Any) -> None:

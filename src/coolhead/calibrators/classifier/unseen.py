@@ -9,6 +9,7 @@ from sklearn.model_selection import LeaveOneGroupOut, StratifiedKFold, check_cv
 from sklearn.utils import _safe_indexing
 
 from coolhead.calibrators.data import fresh
+from coolhead.calibrators.parameters import check_parameters
 from coolhead.models.reading import (
     cut_message,
     innermost,
@@ -123,7 +124,8 @@ def check_parts(estimator: Any, calibrator: Any) -> None:
 
 
 def check_reach(calibrator: Any, domains: Any) -> None:
-    """Refuse, before anything is fitted, a calibrator that needs what is not there."""
+    """Refuse, before anything is fitted, a calibrator that could not be."""
+    check_parameters(calibrator)
     name = type(calibrator).__name__
     if "target" in calibrator.needs:
         raise ValueError(

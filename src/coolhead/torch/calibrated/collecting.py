@@ -9,12 +9,15 @@ import torch
 
 from coolhead.archive import DomainArchive
 from coolhead.calibrators.auto import AutoCalibrator
-from coolhead.calibrators.data import fresh
+from coolhead.calibrators.classifier.unseen import check_reach
+from coolhead.calibrators.data import CalibrationData, fit_with, fresh
+from coolhead.calibrators.domains import refuse_source
 from coolhead.calibrators.temperature import TemperatureScaling
 from coolhead.models.dense import IGNORED, dense_rows
 from coolhead.models.outputs import scores_in
 from coolhead.models.torch import call, frozen
 from coolhead.numerics.arrays import readable
+from coolhead.numerics.checks import check_calibrator
 from coolhead.progress import progress_bars
 from coolhead.torch.calibrated.module import CalibratedModule
 from coolhead.torch.calibrated.reading import Capture, pool
@@ -59,6 +62,10 @@ def calibrate(
     >>> net(torch.zeros(2, 4)).shape
     torch.Size([2, 3])
     """
+    if calibrator is not None:
+        # What could not be fitted is refused before the network runs.
+        refuse_source(check_calibrator(calibrator), source)
+        check_reach(calibrator, loaders if isinstance(loaders, Mapping) else None)
     rows = collect_predictions(
         model,
         loaders,
@@ -69,14 +76,14 @@ def calibrate(
     )
     usual = TemperatureScaling() if rows.features is None else AutoCalibrator()
     fitted = fresh(usual if calibrator is None else calibrator)
-    fitted.fit(
-        rows.logits,
-        rows.labels,
+    data = CalibrationData.of(
+        np.asarray(rows.logits),
+        np.asarray(rows.labels),
         features=rows.features,
         sample_domain=rows.domains if len(rows.domain_names) > 1 else None,
         source_domain=source,
     )
-    return CalibratedModule(model, fitted, feature_layer)
+    return CalibratedModule(model, fit_with(fitted, data), feature_layer)
 
 
 def collect_predictions(

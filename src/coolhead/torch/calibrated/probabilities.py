@@ -19,7 +19,11 @@ from coolhead.baselines.outside import OutsideCalibrator
 from coolhead.baselines.two_stage import TwoStageCalibration
 from coolhead.calibrators.classifier.classifier import CalibratedClassifier
 from coolhead.torch.calibrated.masked import possible
-from coolhead.torch.calibrated.temperature import Exact, temperature_module
+from coolhead.torch.calibrated.temperature import (
+    Exact,
+    is_constant,
+    temperature_module,
+)
 
 
 @singledispatch
@@ -33,7 +37,8 @@ def exports(kind: type) -> bool:
     if kind in (OutsideCalibrator, CalibratedClassifier):
         return False
     makers = (probabilities_module, temperature_module)
-    return any(make.dispatch(kind) is not make.dispatch(object) for make in makers)
+    known = any(make.dispatch(kind) is not make.dispatch(object) for make in makers)
+    return known or is_constant(kind)
 
 
 def with_masks(calibrator: Any) -> nn.Module:

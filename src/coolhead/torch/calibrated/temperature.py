@@ -1,6 +1,6 @@
 """T(x) as torch modules, built from fitted calibrators.
 
-To teach a new calibrator to torch, write a small module with
+To teach a new calibrator, unless its T is constant, to torch, write a small module with
 ``forward(logits, features) -> (n,)`` and register a function that builds it.
 """
 
@@ -12,31 +12,34 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from coolhead.baselines.error_oracle import OracleErrorTemperature
 from coolhead.baselines.multidomain import MultiDomainTemperature
-from coolhead.baselines.transfer.cpcs import CPCS
-from coolhead.baselines.transfer.transcal import TransCal
-from coolhead.baselines.transfer.weighted import (
-    WeightedClusterTemperature,
-    WeightedTemperature,
-)
+from coolhead.baselines.transfer.weighted import WeightedClusterTemperature
 from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.clustered.calibrators import (
     NearestClusterTemperature,
     RegressedTemperature,
 )
 from coolhead.calibrators.ensemble import TemperatureEnsemble
-from coolhead.calibrators.temperature import Identity, TemperatureScaling
 from coolhead.shift.clusters import Clusters
 
 
 @singledispatch
 def temperature_module(calibrator: Any) -> nn.Module:
     """The module ``forward(logits, features) -> T (n,)`` of a fitted calibrator."""
+    if is_constant(type(calibrator)):
+        return Constant(calibrator)
     raise TypeError(
         f"calibrator is a {type(calibrator).__name__}, which torch does not know; "
         "wanted a calibrator of coolhead, or register yours with "
         "coolhead.torch.calibrated.temperature.temperature_module.register"
+    )
+
+
+def is_constant(kind: type) -> bool:
+    """Whether calibrators of this class have one T for all rows: needs no teaching."""
+    base, asked = TemperatureCalibrator, ("temperature", "_temperature", "_predict")
+    return issubclass(kind, base) and all(
+        getattr(kind, name) is getattr(base, name) for name in asked
     )
 
 
@@ -164,15 +167,6 @@ class HarmonicMean(nn.Module):
         return len(inverses) / torch.stack(inverses).sum(dim=0)
 
 
-for constant in (
-    TemperatureScaling,
-    Identity,
-    OracleErrorTemperature,
-    WeightedTemperature,
-    TransCal,
-    CPCS,
-):
-    temperature_module.register(constant, Constant)
 for nearest in (NearestClusterTemperature, WeightedClusterTemperature):
     temperature_module.register(nearest, OfNearestCluster)
 for line in (RegressedTemperature, MultiDomainTemperature):
