@@ -13,11 +13,13 @@ from coolhead.experiment.sweep import run_sweep
 from coolhead.experiment.tables import all_tables, render_table, write_tables
 from coolhead.experiment.tables.averages import by_target, improvement_ratios
 from coolhead.experiment.tables.beside_paper import Published
-from coolhead.experiment.tables.by_split import ece_by_split
+from coolhead.experiment.tables.by_split import asterisks, ece_by_split
 from coolhead.experiment.tables.counts import harm, reductions_in_sigma
+from coolhead.experiment.tables.mldg import does_it_help
 from coolhead.experiment.tables.paper import paper_table
 from coolhead.experiment.tables.run_scores import RunScores, label
 
+NAMES_BY_LABEL = {method.label: name for name, method in METHODS.items()}
 NAMES = {method.paper: name for name, method in METHODS.items() if method.paper}
 # TableBuilder of the paper that its own splits do not give: (method, target, mean, sd).
 SLIPS = {
@@ -179,6 +181,59 @@ def test_asterisks_of_the_printed_table():
         ("Clipart > Art", "ensemble"),
         ("Product > Art", "ensemble"),
     }
+    assert {
+        (row["split"], row["method"])
+        for row, starred in zip(
+            frame.iter_rows(named=True), table["significant"], strict=True
+        )
+        if starred
+    } == {
+        (split, NAMES_BY_LABEL[column.removesuffix(", paper")])
+        for (split, column), cell in marks.items()
+        if column.endswith(", paper") and cell["mark"] == "*"
+    }
+    counted = cells(asterisks(RunScores(frame), Published("office_home")))
+    for method, ours, printed_stars in (
+        ("set-level", 5, 5),
+        ("nearest-cluster", 4, 4),
+        ("regression", 4, 4),
+        ("ensemble", 4, 1),
+    ):
+        row = label(method)
+        assert counted[row, "splits"]["value"] == ours
+        assert counted[row, "paper"]["value"] == printed_stars
+        assert counted[row, "of"]["value"] == 12
+
+
+@pytest.mark.parametrize(
+    ("gains", "verdict"),
+    [
+        ([2.0, 3.0, 4.0, 3.0], "yes"),
+        ([-2.0, -3.0, -4.0, -3.0], "no"),
+        ([2.0, -3.0, 4.0, -3.0], "no difference beyond chance"),
+        ([2.0], "no difference beyond chance"),
+    ],
+)
+def test_whether_mldg_helps(gains, verdict):
+    def scores(change):
+        rows = [
+            {
+                "split": f"s{i}",
+                "seed": seed,
+                "method": "uncalibrated",
+                "ece_mean": 20.0 - change * gain,
+                "accuracy": 50.0 + change * gain,
+            }
+            for i, gain in enumerate(gains)
+            for seed in (0, 1)
+        ]
+        return RunScores(pl.DataFrame(rows))
+
+    found = cells(does_it_help(scores(0), scores(1)))
+    for row in ("accuracy (%)", "ECE (%), uncalibrated"):
+        assert found[row, "does it help?"]["mark"] == verdict
+        assert found[row, "better splits"]["value"] == sum(g > 0 for g in gains)
+        assert found[row, "of"]["value"] == len(gains)
 
 
 @pytest.fixture(scope="module")

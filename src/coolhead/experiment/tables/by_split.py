@@ -5,6 +5,7 @@ from collections.abc import Callable
 import polars as pl
 
 from coolhead.experiment.tables.beside_paper import Published
+from coolhead.experiment.tables.counts import PAPER_METHODS
 from coolhead.experiment.tables.run_scores import RunScores, competing, label, proposed
 from coolhead.experiment.tables.table import Table, TableBuilder, best_cells
 
@@ -29,15 +30,36 @@ def ece_by_split(scores: RunScores, published: Published | None = None) -> Table
             mark = _mark(scores, method, split, published)
             cells.add(split, label(method), mean, sd=sd, low=low, high=high, mark=mark)
             if published is not None:
-                printed = published.by_split(
-                    method, found["source"][0], found["target"][0]
+                where = (method, found["source"][0], found["target"][0])
+                printed = published.by_split(*where)
+                star = "*" if published.has_asterisk(*where) else ""
+                published.compare(
+                    cells, split, label(method), mean, sd, printed, mark=star
                 )
-                published.compare(cells, split, label(method), mean, sd, printed)
     notes = [STARS] if published is None else [STARS, published.NOTE]
     title = "ECE by split (%), mean ± sd [95 % interval of the draws]"
     frame, among = cells.frame(), competing(scores.methods)
     bold = best_cells(frame, scores.splits, among=among, along="row")
     return Table("by-split", title, frame, tuple(notes), "split", bold=bold)
+
+
+def asterisks(scores: RunScores, published: Published) -> Table:
+    """In how many splits a method has the paper's asterisk, and had it there."""
+    cells = TableBuilder()
+    first = scores.of("uncalibrated").unique("split", keep="first")
+    roles = dict(
+        zip(first["split"], first.select("source", "target").rows(), strict=True)
+    )
+    for method in proposed(scores.methods):
+        marks = [_mark(scores, method, split, published) for split in scores.splits]
+        row = label(method)
+        cells.add(row, "splits", float(sum("*" in mark for mark in marks)))
+        if method in PAPER_METHODS:
+            stars = [published.has_asterisk(method, *roles[s]) for s in scores.splits]
+            cells.add(row, "paper", float(sum(stars)))
+        cells.add(row, "of", float(len(scores.splits)))
+    title = "Number of splits with the paper's asterisk"
+    return Table("asterisks", title, cells.frame(), (STARS,), "method", digits=0)
 
 
 def gain_by_split(scores: RunScores, published: Published | None = None) -> Table:
