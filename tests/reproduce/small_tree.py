@@ -42,3 +42,18 @@ def reproduce(run, protocol, tree, folder, *more):
         *("reproduce", protocol, "--images", tree, "--folder", folder),
         *("--backbone", TINY, "--jobs", 1, *more),
     )
+
+
+def copy_tree(tree, root, names, *, lists):
+    """The domains of the tree under other names, with DomainNet's lists if wanted."""
+    root.mkdir()
+    for number, name in enumerate(names):
+        (root / name).symlink_to(tree / DOMAINS[number % len(DOMAINS)])
+        roles = {"train": range(4), "test": range(4, N_PER_CLASS)} if lists else {}
+        for role, images in roles.items():
+            lines = [
+                f"{name}/{class_name}/{i}.png {label}\n"
+                for label, class_name in enumerate(("dark", "light å"))
+                for i in images
+            ]
+            (root / f"{name}_{role}.txt").write_text("".join(lines), encoding="utf-8")

@@ -7,9 +7,11 @@ import pytest
 
 pytest.importorskip("torch")
 
-from small_tree import DOMAINS, N_PER_CLASS, PROTOCOL, TRAINING, reproduce
+from small_tree import DOMAINS, N_PER_CLASS, PROTOCOL, TRAINING, copy_tree, reproduce
 
 from coolhead.archive import load_archive
+from coolhead.experiment.protocol_files import load_protocol
+from coolhead.experiment.record import read_run_record
 from coolhead.experiment.results import read_table
 from coolhead.reproduce import Ledger, Recipe
 from coolhead.reproduce.steps import title_by_network
@@ -96,17 +98,7 @@ def test_official_lists_train_and_test_apart(run, tree, tmp_path, more):
     assert code == 1
     assert "has no DOMAIN_train.txt and DOMAIN_test.txt" in complaint
     root = tmp_path / "lists"
-    root.mkdir()
-    for domain in DOMAINS:
-        (root / domain).symlink_to(tree / domain)
-        for role, numbers in (("train", range(4)), ("test", range(4, N_PER_CLASS))):
-            lines = [
-                f"{domain}/{name}/{i}.png {label}"
-                for label, name in enumerate(("dark", "light å"))
-                for i in numbers
-            ]
-            text = "\n".join(lines) + "\n"
-            (root / f"{domain}_{role}.txt").write_text(text, encoding="utf-8")
+    copy_tree(tree, root, DOMAINS, lists=True)
     code, said, complaint = reproduce(run, protocol, root, tmp_path / "runs", *more)
     assert code == 0, complaint
     assert "cannot be checked" not in said
@@ -117,6 +109,28 @@ def test_official_lists_train_and_test_apart(run, tree, tmp_path, more):
         return
     assert len(load_archive(kept / "features.safetensors")) == 8 * 2 * len(DOMAINS)
     assert len(load_archive(kept / "train-features.safetensors")) == 4 * 2 * 4
+
+
+@pytest.mark.parametrize(
+    ("name", "n_cells"),
+    [pytest.param("domainnet", 60, marks=pytest.mark.long), ("pacs", 12)],
+)
+def test_bundled_protocols_take_trees_as_published(run, tree, tmp_path, name, n_cells):
+    protocol = load_protocol(name)
+    root = tmp_path / "images"
+    copy_tree(tree, root, protocol.roles.domains, lists=name == "domainnet")
+    few = ("methods.names=['uncalibrated','set-level']", "methods.sensitivity=[]")
+    small = ("division.small=0.4", "evaluation.size=5", "evaluation.draws=5")
+    short = ("evaluation.bootstrap=5", "classifiers.mlp.epochs=1")
+    settings = [part for s in (*few, *small, *short) for part in ("--set", s)]
+    folder = tmp_path / "runs"
+    code, said, complaint = reproduce(
+        run, name, root, folder, "--seeds", "0", *settings
+    )
+    assert code == 0, complaint
+    assert f"{n_cells} of {n_cells} cells done" in said
+    title = f"{protocol.title.partition(':')[0]}, frozen tiny"
+    assert read_run_record(folder / name)["protocol"]["title"] == title
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ class Ledger:
     """The finished steps of one run, in a file beside its results.
 
     A step is finished when its file, which appears whole, is there and the ledger
-    knows what it was made from. Time counts on over interruptions.
+    knows what it was made from. Time counts on over interruptions; that of a process
+    which was killed is lost.
     """
 
     def __init__(self, path: Path):
