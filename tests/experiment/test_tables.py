@@ -1,16 +1,21 @@
 """Tables: the paper's own aggregates from its splits, and every table of a run."""
 
+import re
+import shutil
 from math import floor
 
 import polars as pl
 import pytest
 from small_world import protocol_content
 
+from coolhead.cli.run import write_pages
+from coolhead.experiment import summary
 from coolhead.experiment.methods import METHODS
 from coolhead.experiment.protocol import Protocol
-from coolhead.experiment.results import KEY_COLUMNS, TABLES
+from coolhead.experiment.results import KEY_COLUMNS, TABLES, read_table
 from coolhead.experiment.sweep import run_sweep
 from coolhead.experiment.tables import all_tables, render_table, write_tables
+from coolhead.experiment.tables.answer import answers
 from coolhead.experiment.tables.averages import by_target, improvement_ratios
 from coolhead.experiment.tables.beside_paper import Published
 from coolhead.experiment.tables.by_split import asterisks, ece_by_split
@@ -246,6 +251,24 @@ def run(tmp_path_factory):
         make_archive(n_rows=80, random_state=number).save(path)
     protocol = Protocol.model_validate(protocol_content(folder, seeds=[0, 1]))
     return run_sweep(protocol, folder, jobs=1).run
+
+
+@pytest.mark.parametrize("method", ["ensemble", "set-level", "source-only"])
+def test_a_method_that_failed_on_a_target_leaves_a_gap(run, tmp_path, method):
+    copy = shutil.copytree(run, tmp_path / "run")
+    results = read_table(copy, "results")
+    target = results["target"][0]
+    gone = (pl.col("target") == target) & (pl.col("method") == method)
+    results.filter(~gone).write_parquet(copy / "results.parquet")
+    tables = {table.name: table for table in all_tables(copy)}
+    assert cells(tables["by-target"])[label(method), target]["value"] is None
+    write_pages(copy, list(tables.values()))
+    assert answers(copy)
+    page = summary._section(copy)
+    assert "nan" not in page
+    if method != "source-only":
+        beats = f"{label(method)} lowers the ECE against Source-only"
+        assert re.search(rf"{beats} \(.* of 9 splits\)", page)
 
 
 def test_every_table_in_every_format(run, tmp_path):

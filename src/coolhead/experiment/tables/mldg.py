@@ -18,9 +18,12 @@ def does_it_help(plain: RunScores, mldg: RunScores) -> Table:
     """Paired over the splits; two standard errors decide."""
     cells = TableBuilder()
     for row, (method, column, sign) in ASKED.items():
-        if method not in plain.methods:
+        if method not in plain.methods or method not in mldg.methods:
             continue
-        before, after = (_by_split(scores, method, column) for scores in (plain, mldg))
+        pairs = _by_split(plain, method, column).join(
+            _by_split(mldg, method, column), on="split", suffix="_mldg"
+        )
+        before, after = (pairs[name].to_numpy() for name in (column, f"{column}_mldg"))
         gain = sign * (after - before)
         cells.add(row, "plain", float(before.mean()))
         cells.add(row, "MLDG", float(after.mean()))
@@ -42,6 +45,5 @@ def _verdict(gain: np.ndarray) -> str:
     return "yes" if gain.mean() > 0 else "no"
 
 
-def _by_split(scores: RunScores, method: str, column: str) -> np.ndarray:
-    means = scores.of(method).group_by("split").agg(pl.col(column).mean())
-    return means.sort("split")[column].to_numpy()
+def _by_split(scores: RunScores, method: str, column: str) -> pl.DataFrame:
+    return scores.of(method).group_by("split").agg(pl.col(column).mean())
