@@ -1,6 +1,6 @@
 """The tables of docs/paper-reproduced.md, as Markdown, from finished runs."""
 
-import re
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +8,9 @@ import polars as pl
 
 from coolhead.experiment.record import read_run_record
 from coolhead.experiment.results import read_table
-from coolhead.experiment.tables import all_tables, page_layout
+from coolhead.experiment.tables import Table, all_tables, page_layout
 from coolhead.experiment.tables.beside_paper import Published
-from coolhead.experiment.tables.by_split import STARS
+from coolhead.experiment.tables.by_split import ASTERISK
 from coolhead.experiment.tables.findings import PAPER_METHODS, check_findings
 from coolhead.experiment.tables.run_scores import (
     RunScores,
@@ -185,16 +185,17 @@ def formations(run: Path) -> str:
 
 def run_table(run: Path, name: str) -> str:
     """One of the run's own tables, as it is."""
-    return table(*page_layout(_cells(run, name)))
+    return table(*page_layout(_tables(run)[name]))
 
 
-def _cells(run: Path, name: str):
-    return next(found for found in all_tables(run) if found.name == name)
+@cache
+def _tables(run: Path) -> dict[str, Table]:
+    return {found.name: found for found in all_tables(run)}
 
 
 def by_split(run: Path) -> str:
     """ECE of every split with its asterisks, and the printed one after a stroke."""
-    header, body = page_layout(_cells(run, "by-split"))
+    header, body = page_layout(_tables(run)["by-split"])
     places = {name: number for number, name in enumerate(header)}
     shown = [label(m) for m in ("source-only", *PAPER_METHODS, "target-only")]
     rows = []
@@ -205,8 +206,8 @@ def by_split(run: Path) -> str:
 
 
 def _short(cell: str) -> str:
-    """The number and its marks, without spread and interval."""
-    return cell.split()[0].rstrip("*†") + "".join(re.findall("[*†]+$", cell))
+    """The number and its asterisk, without spread and interval."""
+    return cell.split()[0].rstrip("*†") + ("*" if "*" in cell else "")
 
 
 def clear(runs: dict[str, Path]) -> str:
@@ -223,14 +224,17 @@ def clear(runs: dict[str, Path]) -> str:
                 name = f"{row.rpartition(' against ')[2]}: {who}"
                 counts.setdefault(name, {})[column] = f"{value:.0f}"
     intervals = list(next(iter(counts.values())))
-    rows = sorted(counts.items(), key=lambda pair: pair[0].partition(":")[0])
+    rows = sorted(
+        counts.items(),
+        key=lambda pair: (pair[0].partition(":")[0], not pair[0].endswith(": paper")),
+    )
     return "\n\n".join(
         [
             table(
                 ["splits of 12 with an asterisk", "paper, fine-tuned ResNet18", *runs],
                 [[row, *cells] for row, cells in stars.items()],
             ),
-            STARS.replace("*", "\\*"),
+            ASTERISK.replace("*", "\\*"),
             table(
                 ["post-hoc best against", *intervals],
                 [[name, *cells.values()] for name, cells in rows],
@@ -243,7 +247,7 @@ def clear(runs: dict[str, Path]) -> str:
 
 
 def _values(run: Path, name: str):
-    return _cells(run, name).cells.select("row", "column", "value").iter_rows()
+    return _tables(run)[name].cells.select("row", "column", "value").iter_rows()
 
 
 def extraction(measured: dict) -> str:

@@ -12,6 +12,7 @@ from coolhead.cli.run import write_pages
 from coolhead.experiment import summary
 from coolhead.experiment.methods import METHODS
 from coolhead.experiment.protocol import Protocol
+from coolhead.experiment.protocol_files import load_protocol, protocol_names
 from coolhead.experiment.results import KEY_COLUMNS, TABLES, read_table
 from coolhead.experiment.sweep import run_sweep
 from coolhead.experiment.tables import all_tables, render_table, write_tables
@@ -23,6 +24,7 @@ from coolhead.experiment.tables.counts import harm, reductions_in_sigma
 from coolhead.experiment.tables.mldg import does_it_help
 from coolhead.experiment.tables.paper import paper_table
 from coolhead.experiment.tables.run_scores import RunScores, label
+from coolhead.metrics import holm
 
 NAMES_BY_LABEL = {method.label: name for name, method in METHODS.items()}
 NAMES = {method.paper: name for name, method in METHODS.items() if method.paper}
@@ -155,6 +157,25 @@ def test_asterisks_follow_both_rules():
     assert marks[("a > b", label("set-level"))]["mark"] == "*†"
     assert marks[("a > b", label("ensemble"))]["mark"] == "†"
     assert marks[("a > b", label("regression"))]["mark"] == ""
+
+
+@pytest.mark.parametrize("name", protocol_names())
+def test_bundled_protocols_draw_enough_for_a_dagger(name):
+    protocol = load_protocol(name)
+    n_others = len(protocol.methods.names) - 1
+    n_draws = protocol.evaluation.bootstrap
+    assert holm(dict.fromkeys(range(n_others), 2 / (n_draws + 1)))[0]
+
+
+def test_too_few_draws_for_a_dagger_are_told():
+    scores = printed_splits("office_home")
+    frame = scores.frame.with_columns(
+        ece_low="ece_mean", ece_high="ece_mean", better_than_source=pl.lit(0.0)
+    )
+    told = "† is given to none: 319 bootstrap resamples are too few for 8 methods, 320"
+    for n_bootstrap, expected in ((319, True), (320, False), (None, False)):
+        table = ece_by_split(RunScores(frame), n_bootstrap=n_bootstrap)
+        assert table.notes[1].startswith(told) == expected
 
 
 def test_asterisks_of_the_printed_table():

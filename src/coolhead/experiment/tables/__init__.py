@@ -32,8 +32,9 @@ def all_tables(run: str | Path) -> list[Table]:
     by_classifier = load_scores(run)
     tables: list[Table] = []
     for name, scores in by_classifier.items():
-        own = _tables_of(run, name, scores, paper, multi_source)
         evaluation = protocol["evaluation"]
+        n_bootstrap = evaluation["bootstrap"]
+        own = _tables_of(run, name, scores, paper, multi_source, n_bootstrap)
         own.append(averages.bins(scores, evaluation["bins"], evaluation["other_bins"]))
         names = [name.rpartition(":")[2] for name in evaluation.get("metrics", ())]
         own += [extras.own_metrics(scores, names)] if names else []
@@ -51,6 +52,7 @@ def _tables_of(
     scores: RunScores,
     paper: Published | None,
     multi_source: bool,
+    n_bootstrap: int,
 ) -> list[Table]:
     beside = None if multi_source else paper
     compared = "uncalibrated" in scores.methods
@@ -59,7 +61,7 @@ def _tables_of(
     tables = [
         averages.summary(scores),
         averages.by_target(scores, beside),
-        by_split.ece_by_split(scores, beside),
+        by_split.ece_by_split(scores, beside, n_bootstrap=n_bootstrap),
         by_split.asterisks(scores, beside) if beside and starred else None,
         by_split.gain_by_split(scores, beside) if compared else None,
         averages.improvement_ratios(scores, beside),

@@ -8,18 +8,29 @@ from coolhead.experiment.tables.beside_paper import Published
 from coolhead.experiment.tables.counts import PAPER_METHODS
 from coolhead.experiment.tables.run_scores import RunScores, competing, label, proposed
 from coolhead.experiment.tables.table import Table, TableBuilder, best_cells
+from coolhead.metrics.comparison import draws_for_holm
 
-STARS = (
+ASTERISK = (
     "* the 95 % percentile interval of the draws lies below that of source-only, and "
     "beside Office-Home's printed table below TransCal and WTS too (the paper's "
-    "rules). † the paired bootstrap interval of the difference to source-only lies "
-    "below zero, Holm-corrected over the methods of the split. With several seeds a "
-    "mark needs the rule to hold for every seed."
+    "rules). With several seeds a mark needs the rule to hold for every seed."
+)
+DAGGER = (
+    "† the paired bootstrap interval of the difference to source-only lies below "
+    "zero, Holm-corrected over the methods of the split."
 )
 
 
-def ece_by_split(scores: RunScores, published: Published | None = None) -> Table:
-    """Mean, sd and 95 % percentile interval of the resampled ECE, with marks."""
+def ece_by_split(
+    scores: RunScores,
+    published: Published | None = None,
+    *,
+    n_bootstrap: int | None = None,
+) -> Table:
+    """Mean, sd and 95 % percentile interval of the resampled ECE, with marks.
+
+    n_bootstrap : resamples of the run, if it is to be told that they were too few.
+    """
     cells = TableBuilder()
     for split in scores.splits:
         for method in scores.methods:
@@ -36,7 +47,14 @@ def ece_by_split(scores: RunScores, published: Published | None = None) -> Table
                 published.compare(
                     cells, split, label(method), mean, sd, printed, mark=star
                 )
-    notes = [STARS] if published is None else [STARS, published.NOTE]
+    notes = [ASTERISK, DAGGER]
+    n_others = len(scores.methods) - 1
+    if n_bootstrap is not None and draws_for_holm(n_others) > n_bootstrap:
+        notes[1] = (
+            f"† is given to none: {n_bootstrap} bootstrap resamples are too few for "
+            f"{n_others} methods, {draws_for_holm(n_others)} would do."
+        )
+    notes += [] if published is None else [published.NOTE]
     title = "ECE by split (%), mean ± sd [95 % interval of the draws]"
     frame, among = cells.frame(), competing(scores.methods)
     bold = best_cells(frame, scores.splits, among=among, along="row")
@@ -59,7 +77,7 @@ def asterisks(scores: RunScores, published: Published) -> Table:
             cells.add(row, "paper", float(sum(stars)))
         cells.add(row, "of", float(len(scores.splits)))
     title = "Number of splits with the paper's asterisk"
-    return Table("asterisks", title, cells.frame(), (STARS,), "method", digits=0)
+    return Table("asterisks", title, cells.frame(), (ASTERISK,), "method", digits=0)
 
 
 def gain_by_split(scores: RunScores, published: Published | None = None) -> Table:
