@@ -1,5 +1,6 @@
 """Images become tables by one command, which can be stopped at any step."""
 
+import importlib
 import json
 from pathlib import Path
 
@@ -86,6 +87,22 @@ def test_a_stopped_run_goes_on(run, protocol, tree, tmp_path, monkeypatch):
     for name in DOMAINS:
         place = Path("small-finetuned") / "trained" / f"{name}-0.safetensors"
         assert (runs / place).read_bytes() == (whole / place).read_bytes()
+
+
+def test_weights_of_other_classes_are_told_in_a_line(run, protocol, tree, tmp_path):
+    import torch
+
+    weights = tmp_path / "ten-classes.pth"
+    torch.save(
+        importlib.import_module("tiny_networks").tiny(10).module.state_dict(), weights
+    )
+    code, _, complaint = reproduce(
+        *(run, protocol, tree, tmp_path / "runs", *TRAINING),
+        *("--weights", weights, "--plan"),
+    )
+    assert code == 0, complaint
+    (line,) = [line for line in complaint.splitlines() if "starts anew" in line]
+    assert line.startswith("coolhead: warning: the classifier starts anew: weights")
 
 
 @pytest.mark.parametrize("more", [(), TRAINING])

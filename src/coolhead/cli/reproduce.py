@@ -80,6 +80,7 @@ def reproduce(
         names = ", ".join("--" + name.replace("_", "-") for name in training)
         raise ValueError(f"{names} is of training the network: add --finetune")
     from coolhead.cli.sweep import read_seeds
+    from coolhead.cli.terminal import plain_warnings
     from coolhead.datasets import list_images
     from coolhead.experiment.protocol_files import load_protocol
     from coolhead.reproduce import Ledger, Recipe, plan_steps
@@ -102,9 +103,10 @@ def reproduce(
         sweep = sweep.model_copy(update={"title": chosen.title})
     ledger = Ledger(folder / sweep.name / "steps.json")
     missing = [s for s in steps if not ledger.is_finished(s.name, s.out, s.identity)]
-    _announce(table, steps, missing, recipe, sweep, folder)
-    if not plan:
-        _run(missing, sweep, ledger, folder, jobs)
+    with plain_warnings():
+        _announce(table, steps, missing, recipe, sweep, folder)
+        if not plan:
+            _run(missing, sweep, ledger, folder, jobs)
 
 
 def _announce(
