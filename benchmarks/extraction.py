@@ -57,6 +57,7 @@ def main() -> None:
     network = load_backbone(options.backbone)
     print(f"{len(paths)} images, {options.backbone}, {options.workers} workers")
     found = {
+        "images": len(paths),
         "extraction": measure_ways(network, paths, options.rounds, options.workers),
         "before": measure_checks(paths),
         "reduced scale": compare_filters(network.transform, paths),

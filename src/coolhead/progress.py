@@ -53,11 +53,18 @@ def progress_bars(*, shown: bool = True) -> Iterator[Callable[..., None]]:
                 tasks[what], completed=done, total=total, rate=rate, remark=remark
             )
 
-        token = _display.set(tell)
-        try:
+        with heard_by(tell):
             yield tell
-        finally:
-            _display.reset(token)
+
+
+@contextmanager
+def heard_by(listener: Callable[..., None]) -> Iterator[None]:
+    """Tell `listener` what the bars inside would show, in place of showing it."""
+    token = _display.set(listener)
+    try:
+        yield
+    finally:
+        _display.reset(token)
 
 
 @contextmanager

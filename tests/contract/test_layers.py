@@ -77,7 +77,7 @@ MAY_IMPORT = {
         "torch",
     },
     "report": {"archive", "calibrators", "experiment", "figures", "files", "metrics"},
-    "reproduce": {"datasets", "experiment", "files", "torch"},
+    "reproduce": {"datasets", "experiment", "files", "progress", "torch"},
     "cli": {
         "apply",
         "archive",

@@ -1,5 +1,6 @@
 """The page of measured results: complete, honest, and written by one call."""
 
+import re
 from html import escape
 
 import numpy as np
@@ -67,8 +68,31 @@ def test_finished_runs_join_the_page(protocol, tmp_path, monkeypatch):
     out = tmp_path / "RESULTS.md"
     command.results(None, [finished], out, folder=tmp_path)
     page = out.read_text()
-    for piece in ("## A small world", "### ECE by target", "Var(w) from source"):
+    for piece in (
+        "## A small world",
+        "### ECE by target",
+        "### ECE by split",
+        "### Number of splits with the paper's asterisk",
+        "Var(w) from source",
+    ):
         assert piece in page
+
+
+def test_classifiers_are_told_apart(tmp_path):
+    archive = tmp_path / "archive.safetensors"
+    make_archive(n_rows=60).save(archive)
+    content = protocol_content(tmp_path, methods=METHODS | {"sensitivity": []})
+    content["data"] = {"kind": "archive", "path": str(archive)}
+    content["classifiers"] = {
+        name: {"kind": "erm", "epochs": 1, "hidden": [4]} for name in ("plain", "mldg")
+    }
+    run = run_sweep(Protocol.model_validate(content), tmp_path, jobs=1).run
+    page = summary._section(run)
+    assert page.count("### Does MLDG help?") == 1
+    for name in content["classifiers"]:
+        assert page.count(f"The paper's findings, classifier {name}:") == 1
+        for table in ("Auto against each method, improvement ratio", "Summary"):
+            assert re.search(f"### {table}[,:] classifier {name}\n", page)
 
 
 def test_result_protocols_share_one_head_and_the_seeds(tmp_path):

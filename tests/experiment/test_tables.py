@@ -1,23 +1,32 @@
 """Tables: the paper's own aggregates from its splits, and every table of a run."""
 
+import re
+import shutil
 from math import floor
 
 import polars as pl
 import pytest
 from small_world import protocol_content
 
+from coolhead.cli.run import write_pages
+from coolhead.experiment import summary
 from coolhead.experiment.methods import METHODS
 from coolhead.experiment.protocol import Protocol
-from coolhead.experiment.results import KEY_COLUMNS, TABLES
+from coolhead.experiment.protocol_files import load_protocol, protocol_names
+from coolhead.experiment.results import KEY_COLUMNS, TABLES, read_table
 from coolhead.experiment.sweep import run_sweep
 from coolhead.experiment.tables import all_tables, render_table, write_tables
+from coolhead.experiment.tables.answer import answers
 from coolhead.experiment.tables.averages import by_target, improvement_ratios
 from coolhead.experiment.tables.beside_paper import Published
-from coolhead.experiment.tables.by_split import ece_by_split
+from coolhead.experiment.tables.by_split import asterisks, ece_by_split
 from coolhead.experiment.tables.counts import harm, reductions_in_sigma
+from coolhead.experiment.tables.mldg import does_it_help
 from coolhead.experiment.tables.paper import paper_table
 from coolhead.experiment.tables.run_scores import RunScores, label
+from coolhead.metrics import holm
 
+NAMES_BY_LABEL = {method.label: name for name, method in METHODS.items()}
 NAMES = {method.paper: name for name, method in METHODS.items() if method.paper}
 # TableBuilder of the paper that its own splits do not give: (method, target, mean, sd).
 SLIPS = {
@@ -150,6 +159,25 @@ def test_asterisks_follow_both_rules():
     assert marks[("a > b", label("regression"))]["mark"] == ""
 
 
+@pytest.mark.parametrize("name", protocol_names())
+def test_bundled_protocols_draw_enough_for_a_dagger(name):
+    protocol = load_protocol(name)
+    n_others = len(protocol.methods.names) - 1
+    n_draws = protocol.evaluation.bootstrap
+    assert holm(dict.fromkeys(range(n_others), 2 / (n_draws + 1)))[0]
+
+
+def test_too_few_draws_for_a_dagger_are_told():
+    scores = printed_splits("office_home")
+    frame = scores.frame.with_columns(
+        ece_low="ece_mean", ece_high="ece_mean", better_than_source=pl.lit(0.0)
+    )
+    told = "† is given to none: 319 bootstrap resamples are too few for 8 methods, 320"
+    for n_bootstrap, expected in ((319, True), (320, False), (None, False)):
+        table = ece_by_split(RunScores(frame), n_bootstrap=n_bootstrap)
+        assert table.notes[1].startswith(told) == expected
+
+
 def test_asterisks_of_the_printed_table():
     table = paper_table("office_home_ece_ci")
     frame = table.select(
@@ -179,6 +207,59 @@ def test_asterisks_of_the_printed_table():
         ("Clipart > Art", "ensemble"),
         ("Product > Art", "ensemble"),
     }
+    assert {
+        (row["split"], row["method"])
+        for row, starred in zip(
+            frame.iter_rows(named=True), table["significant"], strict=True
+        )
+        if starred
+    } == {
+        (split, NAMES_BY_LABEL[column.removesuffix(", paper")])
+        for (split, column), cell in marks.items()
+        if column.endswith(", paper") and cell["mark"] == "*"
+    }
+    counted = cells(asterisks(RunScores(frame), Published("office_home")))
+    for method, ours, printed_stars in (
+        ("set-level", 5, 5),
+        ("nearest-cluster", 4, 4),
+        ("regression", 4, 4),
+        ("ensemble", 4, 1),
+    ):
+        row = label(method)
+        assert counted[row, "splits"]["value"] == ours
+        assert counted[row, "paper"]["value"] == printed_stars
+        assert counted[row, "of"]["value"] == 12
+
+
+@pytest.mark.parametrize(
+    ("gains", "verdict"),
+    [
+        ([2.0, 3.0, 4.0, 3.0], "yes"),
+        ([-2.0, -3.0, -4.0, -3.0], "no"),
+        ([2.0, -3.0, 4.0, -3.0], "no difference beyond chance"),
+        ([2.0], "no difference beyond chance"),
+    ],
+)
+def test_whether_mldg_helps(gains, verdict):
+    def scores(change):
+        rows = [
+            {
+                "split": f"s{i}",
+                "seed": seed,
+                "method": "uncalibrated",
+                "ece_mean": 20.0 - change * gain,
+                "accuracy": 50.0 + change * gain,
+            }
+            for i, gain in enumerate(gains)
+            for seed in (0, 1)
+        ]
+        return RunScores(pl.DataFrame(rows))
+
+    found = cells(does_it_help(scores(0), scores(1)))
+    for row in ("accuracy (%)", "ECE (%), uncalibrated"):
+        assert found[row, "does it help?"]["mark"] == verdict
+        assert found[row, "better splits"]["value"] == sum(g > 0 for g in gains)
+        assert found[row, "of"]["value"] == len(gains)
 
 
 @pytest.fixture(scope="module")
@@ -191,6 +272,24 @@ def run(tmp_path_factory):
         make_archive(n_rows=80, random_state=number).save(path)
     protocol = Protocol.model_validate(protocol_content(folder, seeds=[0, 1]))
     return run_sweep(protocol, folder, jobs=1).run
+
+
+@pytest.mark.parametrize("method", ["ensemble", "set-level", "source-only"])
+def test_a_method_that_failed_on_a_target_leaves_a_gap(run, tmp_path, method):
+    copy = shutil.copytree(run, tmp_path / "run")
+    results = read_table(copy, "results")
+    target = results["target"][0]
+    gone = (pl.col("target") == target) & (pl.col("method") == method)
+    results.filter(~gone).write_parquet(copy / "results.parquet")
+    tables = {table.name: table for table in all_tables(copy)}
+    assert cells(tables["by-target"])[label(method), target]["value"] is None
+    write_pages(copy, list(tables.values()))
+    assert answers(copy)
+    page = summary._section(copy)
+    assert "nan" not in page
+    if method != "source-only":
+        beats = f"{label(method)} lowers the ECE against Source-only"
+        assert re.search(rf"{beats} \(.* of 9 splits\)", page)
 
 
 def test_every_table_in_every_format(run, tmp_path):

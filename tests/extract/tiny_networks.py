@@ -1,5 +1,7 @@
 """Networks small enough to fine-tune in a test."""
 
+import time
+
 import torch
 
 from coolhead.torch import Backbone, ImageTransform
@@ -16,3 +18,14 @@ def tiny(n_classes=None):
         torch.nn.Linear(32, n_classes or 10),
     )
     return Backbone(net, ImageTransform(size=32))
+
+
+def slow(n_classes=None):
+    """Takes 10 ms for every image."""
+    network = tiny(n_classes)
+
+    def wait(module, inputs):
+        time.sleep(0.01 * len(inputs[0]))
+
+    network.module.register_forward_pre_hook(wait)
+    return network

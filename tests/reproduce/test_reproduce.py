@@ -1,87 +1,21 @@
 """Images become tables by one command, which can be stopped at any step."""
 
+import importlib
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
-from PIL import Image
 
 pytest.importorskip("torch")
 
+from small_tree import DOMAINS, N_PER_CLASS, PROTOCOL, TRAINING, copy_tree, reproduce
+
 from coolhead.archive import load_archive
+from coolhead.experiment.protocol_files import load_protocol
+from coolhead.experiment.record import read_run_record
 from coolhead.experiment.results import read_table
-from coolhead.reproduce import Ledger
-
-DOMAINS = ("sketch", "cartoon", "painting", "photo")
-N_PER_CLASS = 12
-TINY = "python:tiny_networks:tiny"
-PROTOCOL = f"""
-name = "small"
-title = "A small tree"
-order = "from drawn to photographed"
-
-[data]
-kind = "archive"
-path = "nowhere.safetensors"
-{{train_path}}
-
-[roles]
-domains = {list(DOMAINS)}
-source = 1
-calibration = 2
-target = 1
-
-[division]
-small = 0.4
-
-[classifiers.head]
-kind = "logistic"
-
-[methods]
-names = ["uncalibrated", "source-only", "target-only", "set-level"]
-clusters = 2
-
-[evaluation]
-size = 5
-draws = 20
-bootstrap = 20
-"""
-TRAINING = ("--finetune", "--epochs", 1, "--batch-size", 4, "--size", 34)
-
-
-@pytest.fixture(autouse=True)
-def importable(monkeypatch):
-    monkeypatch.syspath_prepend(Path(__file__).parent.parent / "extract")
-
-
-@pytest.fixture(scope="module")
-def tree(tmp_path_factory):
-    """Four domains, in which light and dark pictures are the two classes."""
-    root = tmp_path_factory.mktemp("small") / "images {x}"
-    rng = np.random.default_rng(0)
-    for code, domain in enumerate(DOMAINS):
-        for name, light in (("dark", 60), ("light å", 120)):
-            (root / domain / name).mkdir(parents=True)
-            for i in range(N_PER_CLASS):
-                pixels = rng.normal(light + 15 * code, 40, size=(20, 24, 3))
-                image = Image.fromarray(pixels.clip(0, 255).astype(np.uint8))
-                image.save(root / domain / name / f"{i}.png")
-    return root
-
-
-@pytest.fixture
-def protocol(tmp_path):
-    path = tmp_path / "small.toml"
-    path.write_text(PROTOCOL.format(train_path=""))
-    return path
-
-
-def reproduce(run, protocol, tree, folder, *more):
-    return run(
-        *("reproduce", protocol, "--images", tree, "--folder", folder),
-        *("--backbone", TINY, "--jobs", 1, *more),
-    )
+from coolhead.reproduce import Ledger, Recipe
+from coolhead.reproduce.steps import title_by_network
 
 
 def test_frozen_features_become_tables(run, protocol, tree, tmp_path):
@@ -89,10 +23,14 @@ def test_frozen_features_become_tables(run, protocol, tree, tmp_path):
     code, said, complaint = reproduce(run, protocol, tree, runs)
     assert code == 0, complaint
     assert "0 of 1 steps are done" in said
-    assert "to do: features, about" in said
+    assert "to do: features; about" in said
     assert "12 of 12 cells done" in said
     assert "What it took" in said
     assert (runs / "small" / "tables" / "summary.csv").is_file()
+    record = json.loads((runs / "small" / "run.json").read_text())
+    assert record["protocol"]["title"] == "A small tree, frozen tiny"
+    report = (runs / "small" / "report.html").read_text("utf-8")
+    assert "<h1>A small tree, frozen tiny</h1>" in report
     made = (runs / "small" / "features.safetensors").stat().st_mtime_ns
     code, said, _ = reproduce(run, protocol, tree, runs)
     assert code == 0
@@ -151,6 +89,22 @@ def test_a_stopped_run_goes_on(run, protocol, tree, tmp_path, monkeypatch):
         assert (runs / place).read_bytes() == (whole / place).read_bytes()
 
 
+def test_weights_of_other_classes_are_told_in_a_line(run, protocol, tree, tmp_path):
+    import torch
+
+    weights = tmp_path / "ten-classes.pth"
+    torch.save(
+        importlib.import_module("tiny_networks").tiny(10).module.state_dict(), weights
+    )
+    code, _, complaint = reproduce(
+        *(run, protocol, tree, tmp_path / "runs", *TRAINING),
+        *("--weights", weights, "--plan"),
+    )
+    assert code == 0, complaint
+    (line,) = [line for line in complaint.splitlines() if "starts anew" in line]
+    assert line.startswith("coolhead: warning: the classifier starts anew: weights")
+
+
 @pytest.mark.parametrize("more", [(), TRAINING])
 def test_official_lists_train_and_test_apart(run, tree, tmp_path, more):
     protocol = tmp_path / "lists.toml"
@@ -161,17 +115,7 @@ def test_official_lists_train_and_test_apart(run, tree, tmp_path, more):
     assert code == 1
     assert "has no DOMAIN_train.txt and DOMAIN_test.txt" in complaint
     root = tmp_path / "lists"
-    root.mkdir()
-    for domain in DOMAINS:
-        (root / domain).symlink_to(tree / domain)
-        for role, numbers in (("train", range(4)), ("test", range(4, N_PER_CLASS))):
-            lines = [
-                f"{domain}/{name}/{i}.png {label}"
-                for label, name in enumerate(("dark", "light å"))
-                for i in numbers
-            ]
-            text = "\n".join(lines) + "\n"
-            (root / f"{domain}_{role}.txt").write_text(text, encoding="utf-8")
+    copy_tree(tree, root, DOMAINS, lists=True)
     code, said, complaint = reproduce(run, protocol, root, tmp_path / "runs", *more)
     assert code == 0, complaint
     assert "cannot be checked" not in said
@@ -182,6 +126,72 @@ def test_official_lists_train_and_test_apart(run, tree, tmp_path, more):
         return
     assert len(load_archive(kept / "features.safetensors")) == 8 * 2 * len(DOMAINS)
     assert len(load_archive(kept / "train-features.safetensors")) == 4 * 2 * 4
+
+
+@pytest.mark.parametrize(
+    ("name", "n_cells"),
+    [pytest.param("domainnet", 60, marks=pytest.mark.long), ("pacs", 12)],
+)
+def test_bundled_protocols_take_trees_as_published(run, tree, tmp_path, name, n_cells):
+    protocol = load_protocol(name)
+    root = tmp_path / "images"
+    copy_tree(tree, root, protocol.roles.domains, lists=name == "domainnet")
+    few = ("methods.names=['uncalibrated','set-level']", "methods.sensitivity=[]")
+    small = ("division.small=0.4", "evaluation.size=5", "evaluation.draws=5")
+    short = ("evaluation.bootstrap=5", "classifiers.mlp.epochs=1")
+    settings = [part for s in (*few, *small, *short) for part in ("--set", s)]
+    folder = tmp_path / "runs"
+    code, said, complaint = reproduce(
+        run, name, root, folder, "--seeds", "0", *settings
+    )
+    assert code == 0, complaint
+    assert f"{n_cells} of {n_cells} cells done" in said
+    title = f"{protocol.title.partition(':')[0]}, frozen tiny"
+    assert read_run_record(folder / name)["protocol"]["title"] == title
+
+
+@pytest.mark.parametrize(
+    ("backbone", "finetune", "network"),
+    [
+        ("efficientnet-lite0", None, "frozen EfficientNet-Lite0"),
+        ("timm:resnet50", {}, "fine-tuned ResNet50"),
+        ("torchvision:resnet18", None, "frozen ResNet18"),
+        ("python:module:own_net", {}, "fine-tuned own_net"),
+    ],
+)
+def test_a_title_tells_the_network(backbone, finetune, network):
+    recipe = Recipe(backbone, finetune=finetune)
+    titles = ("Office-Home: 12 splits", "Office-Home")
+    for title in titles:
+        assert title_by_network(title, recipe) == f"Office-Home, {network}"
+
+
+def test_a_given_title_stays(run, protocol, tree, tmp_path):
+    more = ("--set", "title=Mine: all of it", "--set", "methods.names=['uncalibrated']")
+    assert reproduce(run, protocol, tree, tmp_path, *more)[0] == 0
+    record = json.loads((tmp_path / "small" / "run.json").read_text())
+    assert record["protocol"]["title"] == "Mine: all of it"
+
+
+@pytest.mark.parametrize("more", [(), TRAINING])
+def test_killed_between_the_file_and_the_word_that_it_is_finished(
+    run, protocol, tree, tmp_path, monkeypatch, more
+):
+    note = Ledger._note
+
+    def killed(self, name, identity, finished, *rest):
+        if finished:
+            raise KeyboardInterrupt
+        note(self, name, identity, finished, *rest)
+
+    monkeypatch.setattr(Ledger, "_note", killed)
+    assert reproduce(run, protocol, tree, tmp_path, *more)[0] == 130
+    monkeypatch.setattr(Ledger, "_note", note)
+    made = next(tmp_path.rglob("*.safetensors")).stat().st_mtime_ns
+    code, said, complaint = reproduce(run, protocol, tree, tmp_path, *more, "--plan")
+    assert code == 0, complaint
+    assert f"1 of {4 if more else 1} steps are done" in said
+    assert next(tmp_path.rglob("*.safetensors")).stat().st_mtime_ns == made
 
 
 def test_other_settings_are_not_mixed_in(run, protocol, tree, tmp_path):

@@ -22,6 +22,7 @@ from coolhead.cli.images import (
 from coolhead.cli.terminal import FolderOption, JobsOption
 
 if TYPE_CHECKING:
+    from coolhead.experiment.protocol import Protocol
     from coolhead.reproduce import Ledger, Recipe, Step
 
 
@@ -79,6 +80,7 @@ def reproduce(
         names = ", ".join("--" + name.replace("_", "-") for name in training)
         raise ValueError(f"{names} is of training the network: add --finetune")
     from coolhead.cli.sweep import read_seeds
+    from coolhead.cli.terminal import plain_warnings
     from coolhead.datasets import list_images
     from coolhead.experiment.protocol_files import load_protocol
     from coolhead.reproduce import Ledger, Recipe, plan_steps
@@ -97,15 +99,23 @@ def reproduce(
         {"workers": workers, "device": device, "engine": engine, "progress": True},
     )
     steps, sweep = plan_steps(chosen, table, folder, recipe)
+    if any(line.partition("=")[0].strip() == "title" for line in settings or ()):
+        sweep = sweep.model_copy(update={"title": chosen.title})
     ledger = Ledger(folder / sweep.name / "steps.json")
     missing = [s for s in steps if not ledger.is_finished(s.name, s.out, s.identity)]
-    _announce(table, steps, missing, recipe, folder)
-    if not plan:
-        _run(missing, sweep, ledger, folder, jobs)
+    with plain_warnings():
+        _announce(table, steps, missing, recipe, sweep, folder)
+        if not plan:
+            _run(missing, sweep, ledger, folder, jobs)
 
 
 def _announce(
-    table: Any, steps: "list[Step]", missing: "list[Step]", recipe: "Recipe", folder
+    table: Any,
+    steps: "list[Step]",
+    missing: "list[Step]",
+    recipe: "Recipe",
+    sweep: "Protocol",
+    folder: Path,
 ) -> None:
     """Say what is to do, how long it will take, and whether the disk holds it."""
     import shutil
@@ -120,21 +130,23 @@ def _announce(
     )
     if not missing:
         return
-    cost = estimate(missing, recipe)
+    cost = estimate(missing, recipe, sweep)
     existing = next(
         path for path in (folder, *folder.absolute().parents) if path.exists()
     )
     free = shutil.disk_usage(existing).free
     print(
-        f"to do: {', '.join(visible(step.name) for step in missing)}, about "
-        f"{_duration(cost.seconds)} and {cost.n_bytes / 1e6:.0f} MB "
-        f"({free / 1e9:.0f} GB are free); then the sweep"
+        f"to do: {'; '.join(visible(step.name) for step in missing)}; about "
+        f"{_duration(cost.seconds)} ({_duration(cost.cpu_seconds)} of processor), then "
+        f"the sweep; {cost.n_bytes / 1e6:.0f} MB with it ({free / 1e9:.0f} GB are free)"
     )
     if cost.n_bytes > free:
         raise OSError(f"{existing} has {free} bytes free, wanted {cost.n_bytes}")
 
 
-def _run(steps: "list[Step]", sweep: Any, ledger: "Ledger", folder: Path, jobs) -> None:
+def _run(
+    steps: "list[Step]", sweep: "Protocol", ledger: "Ledger", folder: Path, jobs
+) -> None:
     from coolhead.cli.run import run_and_show
     from coolhead.cli.terminal import print_table, visible
     from coolhead.progress import progress_bars

@@ -1,5 +1,6 @@
 """The measured results of the project: which runs, and the page made of them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -17,9 +18,11 @@ from coolhead.experiment.tables.table import Table
 SHOWN = ("summary", "sensitivity", "estimators", "runtimes")
 # Where the paper prints numbers for the same data, these stand beside ours.
 BESIDE_PAPER = (
-    *("by-target", "improvement-ratio", "sigma-counts", "accuracy"),
-    *("multi-source", "shift"),
+    *("by-target", "improvement-ratio", "asterisks", "by-split", "sigma-counts"),
+    *("accuracy", "multi-source", "shift"),
 )
+# Of a run with several classifiers, which they are compared by.
+COMPARED = ("mldg-helps", "formations")
 
 
 def result_protocols(pacs: Path | None, n_seeds: int) -> list[Protocol]:
@@ -72,23 +75,33 @@ def _section(run: Path) -> str:
         f"{record['n_cells']} cells: splits × seeds ({seeds}).",
     ]
     shown = (*SHOWN, *(() if protocol["paper"] is None else BESIDE_PAPER))
-    for name, scores in load_scores(run).items():
+    by_classifier = load_scores(run)
+    for name, scores in by_classifier.items():
         sensitivity, shift = (
             read_table(run, table).filter(pl.col("classifier") == name)
             for table in ("sensitivity", "shift")
         )
         findings = check_findings(scores, sensitivity, shift, order=protocol["order"])
-        parts += _lines("The paper's findings:", findings)
+        whose = "" if len(by_classifier) == 1 else f", classifier {name}"
+        parts += _lines(f"The paper's findings{whose}:", findings)
         extra: list[Table | None] = [against_others(scores, "auto")]
         extra.append(harm_beyond_the_oracle(scores))
-        parts += [render_table(t, "markdown") for t in extra if t is not None]
+        parts += [_of(t, whose) for t in extra if t is not None]
+    prefixes = (
+        [f"{name}-" for name in by_classifier] if len(by_classifier) > 1 else [""]
+    )
+    shown = [f"{prefix}{name}" for prefix in prefixes for name in shown]
     tables = {table.name: table for table in all_tables(run)}
-    parts += [render_table(tables[n], "markdown") for n in shown if n in tables]
+    parts += [_of(tables[name]) for name in (*COMPARED, *shown) if name in tables]
     failures = read_table(run, "failures")
     rows = failures.iter_rows(named=True)
     told = (f"{row['split']}, {row['method']}: {row['error']}" for row in rows)
     parts += _lines("Failed:", told) if len(failures) else []
     return "\n\n".join(parts)
+
+
+def _of(table: Table, whose: str = "") -> str:
+    return render_table(replace(table, title=f"{table.title}{whose}"), "markdown")
 
 
 def _lines(head: str, sentences) -> list[str]:

@@ -212,18 +212,23 @@ def holm(p_values: Mapping[str, float], alpha: float = 0.05) -> dict[str, bool]:
     return rejected
 
 
+def draws_for_holm(n_methods: int, alpha: float = 0.05) -> int:
+    """Bootstrap draws by which the smallest p-value, 2 / (draws + 1), can pass."""
+    return int(np.ceil(2 * max(1, n_methods) / alpha))
+
+
 def _paired_rule(scores: Any, better: str, alpha: float) -> dict[str, bool]:
     if not isinstance(scores, PairedBootstrap) or scores.baseline is None:
         raise ValueError(
             "scores has no paired differences; wanted paired_bootstrap(..., baseline=)"
         )
-    n_draws = len(scores.values[scores.baseline])
-    smallest, needed = 2 / (n_draws + 1), alpha / max(1, len(scores.p_values))
-    if smallest > needed:
+    n_draws, n_methods = len(scores.values[scores.baseline]), len(scores.p_values)
+    wanted = draws_for_holm(n_methods, alpha)
+    if n_draws < wanted:
         raise ValueError(
-            f"n_draws is {n_draws}: no p-value can be below {smallest:.3g}, but "
-            f"{len(scores.p_values)} methods at alpha {alpha} need {needed:.3g}; "
-            f"wanted n_draws >= {int(np.ceil(2 / needed))}"
+            f"n_draws is {n_draws}: no p-value can be below {2 / (n_draws + 1):.3g}, "
+            f"but {n_methods} methods at alpha {alpha} need {alpha / n_methods:.3g}; "
+            f"wanted n_draws >= {wanted}"
         )
     sign = 1 if better == "lower" else -1
     clear = holm(scores.p_values, alpha)

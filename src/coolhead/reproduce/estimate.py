@@ -10,98 +10,140 @@ from typing import Any
 import numpy as np
 
 from coolhead.datasets.images import ImageTable
+from coolhead.experiment.protocol import Protocol
+from coolhead.experiment.splits import make_splits
+from coolhead.progress import heard_by, progress_bars
 from coolhead.reproduce.steps import Recipe, Step
 
-TRIED_IMAGES = 16
+TRIED_IMAGES = 48
+TRIED_BATCHES = 3
+# After every epoch the network is tried on a quarter as many Small rows as it learned
+# from, without the two thirds of the work that learning adds.
+LOOKED_AT = 1 / 12
+# Label, domain and name of a row of an archive.
+ROW_BYTES = 48
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds and bytes of what is still to do."""
+    """Seconds on the clock and of the processor, and bytes, of what is still to do."""
 
     seconds: float
+    cpu_seconds: float
     n_bytes: int
 
 
-def estimate(steps: Sequence[Step], recipe: Recipe) -> Cost:
-    """Try the recipe on a few images, and multiply.
+def estimate(steps: Sequence[Step], recipe: Recipe, sweep: Protocol) -> Cost:
+    """Try the recipe on a few images, and multiply; of the sweep, the bytes alone.
 
     Trying also finds at once what would fail hours later: weights that do not fit,
     a backbone that is not installed, a device that is not there.
     """
     if not steps:
-        return Cost(0.0, 0)
+        return Cost(0.0, 0.0, 0)
+    tried, epochs = steps[0].images, 0
+    learned, n_weights = np.zeros(2), 0
     with tempfile.TemporaryDirectory() as folder:
-        read, width = _try_extraction(steps[0].images, recipe, Path(folder))
-        learned, epochs = 0.0, 0
+        read, width = _try_extraction(tried, recipe, Path(folder))
         if recipe.finetune is not None:
             epochs = _settings(recipe).epochs
-            learned = _try_training(steps[0].images, recipe, Path(folder))
-    seconds, n_bytes = 0.0, 0
+            learned, n_weights = _try_training(tried, recipe, Path(folder))
+    taken, n_bytes = np.zeros(2), 0
     for step in steps:
-        n_images, n_classes = len(step.images), len(step.images.class_names)
-        # A fine-tuned network is also looked at after every epoch, on Small rows.
-        looked_at = n_images + epochs * step.trained_rows // 4
-        seconds += read * looked_at + learned * epochs * step.trained_rows
-        n_bytes += n_images * (4 * (width + n_classes) if epochs else 2 * width)
-    return Cost(seconds, n_bytes)
+        taken += read * len(step.images)
+        taken += learned * epochs * step.trained_rows * (1 + LOOKED_AT)
+        n_bytes += len(step.images) * _row_bytes(step.images, width, epochs > 0)
+        n_bytes += n_weights
+    # The sweep keeps an archive for every head that it trains.
+    sources = {split.source for split in make_splits(sweep.roles)}
+    n_heads = len(sources) * len(sweep.seeds) * len(sweep.classifiers)
+    n_bytes += n_heads * len(tried) * _row_bytes(tried, width, False)
+    seconds, cpu_seconds = taken.tolist()
+    return Cost(seconds, cpu_seconds, n_bytes)
 
 
-def _seconds_per_image(
+def _row_bytes(images: ImageTable, width: int, finetuned: bool) -> int:
+    """Of an archive of features and logits; a frozen network's are halved."""
+    size = 4 if finetuned else 2
+    return size * width + 4 * len(images.class_names) + ROW_BYTES
+
+
+class _Clock:
+    """Hears of progress: seconds and processor seconds since nothing was done.
+
+    What comes before (loading and exporting the network) happens once, and takes
+    longer than the few images tried.
+    """
+
+    def __init__(self, tell: Callable[..., None]):
+        self.tell = tell
+
+    def __call__(
+        self, what: str, done: int, total: int | None, remark: str = ""
+    ) -> None:
+        now = np.array([time.monotonic(), time.process_time()])
+        if done == 0:
+            self.begun = now
+        else:
+            self.per_row = (now - self.begun) / done
+        self.tell("trying", done, total)
+
+
+def _per_image(
     images: ImageTable, count: int, work: Callable[[ImageTable], Any]
-) -> float:
-    """From `count` images to three times as many: what starting costs drops out."""
-    work(images.rows(slice(count)))
-    taken = []
-    for number in (count, 3 * count):
-        rows = np.linspace(0, len(images) - 1, min(number, len(images)))
-        some = images.rows(np.unique(rows.astype(int)))
-        begun = time.monotonic()
-        work(some)
-        taken.append((time.monotonic() - begun, len(some)))
-    (few, n_few), (many, n_many) = taken
-    # On a busy machine the larger number may be the faster one.
-    return (many - few) / (n_many - n_few) if many > few else many / n_many
+) -> np.ndarray:
+    """What one image takes, by `count` of them from all over the table."""
+    rows = np.linspace(0, len(images) - 1, min(count, len(images)))
+    with progress_bars() as tell, heard_by(clock := _Clock(tell)):
+        work(images.rows(np.unique(rows.astype(int))))
+    return clock.per_row
 
 
 def _try_extraction(
     images: ImageTable, recipe: Recipe, folder: Path
-) -> tuple[float, int]:
-    """Return the seconds per image, and the number of features."""
+) -> tuple[np.ndarray, int]:
+    """Return what an image takes, and the number of features."""
     from coolhead.torch.images.backbones import load_backbone
     from coolhead.torch.images.extraction import extract
 
     network = load_backbone(recipe.backbone, **recipe.network)
-    options: dict[str, Any] = recipe.options | {"progress": False}
-    widths = []
+    options: dict[str, Any] = recipe.options | {"progress": True}
+    out = folder / "tried.safetensors"
+    archives: list[Any] = []
 
     def work(some: ImageTable) -> None:
-        out = folder / f"{len(widths)}.safetensors"
-        archive: Any = extract(some, network, out, skip_bad=recipe.skip_bad, **options)
-        widths.append(archive.features.shape[1])
+        found = extract(some, network, out, skip_bad=recipe.skip_bad, **options)
+        archives.append(found)
 
-    return _seconds_per_image(images, TRIED_IMAGES, work), widths[0]
+    taken = _per_image(images, TRIED_IMAGES, work)
+    return taken, archives[0].features.shape[1]
 
 
-def _try_training(images: ImageTable, recipe: Recipe, folder: Path) -> float:
-    """Return the seconds per image and epoch, of one epoch on a few images."""
+def _try_training(
+    images: ImageTable, recipe: Recipe, folder: Path
+) -> tuple[np.ndarray, int]:
+    """Return what an image takes in every epoch, and the bytes of the weights."""
     from coolhead.torch.images.backbones import load_backbone
     from coolhead.torch.images.finetuning import finetune
 
     n_classes = len(images.class_names)
     network = load_backbone(recipe.backbone, n_classes=n_classes, **recipe.network)
     settings = replace(_settings(recipe), epochs=1)
-    options: dict[str, Any] = recipe.options | {"progress": False}
+    options: dict[str, Any] = recipe.options | {"progress": True}
     options.pop("engine", None)
+    checkpoint = folder / "checkpoint"
 
     def work(some: ImageTable) -> None:
         own = replace(settings, batch_size=min(settings.batch_size, len(some)))
-        checkpoint = folder / "checkpoint"
-        checkpoint.unlink(missing_ok=True)
         sources = list(some.domain_names)
         finetune(some, network, sources, checkpoint, settings=own, **options)
+        checkpoint.unlink()
 
-    return _seconds_per_image(images, settings.batch_size, work)
+    # The first batch of a shape takes longer than those that follow.
+    _per_image(images, settings.batch_size, work)
+    taken = _per_image(images, TRIED_BATCHES * settings.batch_size, work)
+    state = network.module.state_dict().values()
+    return taken, sum(value.numel() * value.element_size() for value in state)
 
 
 def _settings(recipe: Recipe):

@@ -14,8 +14,9 @@ from coolhead.files import atomic_path
 class Ledger:
     """The finished steps of one run, in a file beside its results.
 
-    A step is finished when its file is there and the ledger knows what it was made
-    from. Time counts on over interruptions.
+    A step is finished when its file, which appears whole, is there and the ledger
+    knows what it was made from. Time counts on over interruptions; that of a process
+    which was killed is lost.
     """
 
     def __init__(self, path: Path):
@@ -32,8 +33,8 @@ class Ledger:
         """Whether a step needs no work; a file made from something else is refused."""
         if not out.is_file():
             return False
-        known = self.entries.get(name, {})
-        if known.get("finished") and known.get("identity") == identity:
+        # A kill may come between the file and the word that it is finished.
+        if self.entries.get(name, {}).get("identity") == identity:
             return True
         msg = (
             f"{out} is there, but was not made from these images with these settings: "
@@ -45,22 +46,31 @@ class Ledger:
     def timed(self, name: str, identity: str) -> Iterator[None]:
         """Count the time of a step; it is finished if nothing is raised."""
         begun, worked = time.monotonic(), _cpu_seconds()
+        known = self.entries.get(name, {})
+        if known.get("identity") != identity:
+            known = {}
+        before = [known.get(key, 0.0) for key in ("seconds", "cpu_seconds")]
+        self._note(name, identity, False, *before)
         finished = False
         try:
             yield
             finished = True
         finally:
-            known = self.entries.get(name, {})
-            if known.get("identity") != identity:
-                known = {}
-            self.entries[name] = {
-                "identity": identity,
-                "finished": finished,
-                "seconds": known.get("seconds", 0.0) + time.monotonic() - begun,
-                "cpu_seconds": known.get("cpu_seconds", 0.0) + _cpu_seconds() - worked,
-            }
-            with atomic_path(self.path) as temporary:
-                temporary.write_text(json.dumps(self.entries, indent=1), "utf-8")
+            taken = (time.monotonic() - begun, _cpu_seconds() - worked)
+            spent = [a + b for a, b in zip(before, taken, strict=True)]
+            self._note(name, identity, finished, *spent)
+
+    def _note(
+        self, name: str, identity: str, finished: bool, seconds: float, cpu: float
+    ) -> None:
+        self.entries[name] = {
+            "identity": identity,
+            "finished": finished,
+            "seconds": seconds,
+            "cpu_seconds": cpu,
+        }
+        with atomic_path(self.path) as temporary:
+            temporary.write_text(json.dumps(self.entries, indent=1), "utf-8")
 
 
 def _cpu_seconds() -> float:

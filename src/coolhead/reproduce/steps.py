@@ -14,6 +14,8 @@ from coolhead.experiment.protocol_data import ArchiveData
 from coolhead.experiment.protocol_files import check_protocol
 from coolhead.experiment.splits import make_splits
 
+SPELLINGS = {"efficientnet": "EfficientNet", "lite": "Lite", "resnet": "ResNet"}
+
 
 @dataclass(frozen=True)
 class Recipe:
@@ -57,6 +59,15 @@ class Step:
     work: Callable[[], Any]
 
 
+def title_by_network(title: str, recipe: Recipe) -> str:
+    """The data set, then the network: ``Office-Home, frozen EfficientNet-Lite0``."""
+    network = recipe.backbone.rpartition(":")[2]
+    for plain, written in SPELLINGS.items():
+        network = network.replace(plain, written)
+    state = "frozen" if recipe.finetune is None else "fine-tuned"
+    return f"{title.partition(':')[0]}, {state} {network}"
+
+
 def plan_steps(
     protocol: Protocol, images: ImageTable, folder: Path, recipe: Recipe
 ) -> tuple[list[Step], Protocol]:
@@ -69,8 +80,10 @@ def plan_steps(
         protocol trains on an archive of its own, each part has its step.
     folder : that holds the runs.
     recipe : Recipe
+        The sweep's title tells its network.
     """
     _require_domains(protocol, images)
+    protocol = _changed(protocol, title=title_by_network(protocol.title, recipe))
     lists = isinstance(protocol.data, ArchiveData) and protocol.data.train_path
     if lists and images.roles is None:
         msg = (

@@ -13,6 +13,7 @@ from coolhead.experiment.tables import (
     by_split,
     counts,
     extras,
+    mldg,
 )
 from coolhead.experiment.tables.beside_paper import Published
 from coolhead.experiment.tables.run_scores import RunScores, load_scores
@@ -31,14 +32,17 @@ def all_tables(run: str | Path) -> list[Table]:
     by_classifier = load_scores(run)
     tables: list[Table] = []
     for name, scores in by_classifier.items():
-        own = _tables_of(run, name, scores, paper, multi_source)
         evaluation = protocol["evaluation"]
+        n_bootstrap = evaluation["bootstrap"]
+        own = _tables_of(run, name, scores, paper, multi_source, n_bootstrap)
         own.append(averages.bins(scores, evaluation["bins"], evaluation["other_bins"]))
         names = [name.rpartition(":")[2] for name in evaluation.get("metrics", ())]
         own += [extras.own_metrics(scores, names)] if names else []
         tables += own if len(by_classifier) == 1 else [_named(t, name) for t in own]
     if protocol["data"]["kind"] == "formations":
         tables.append(averages.formations(by_classifier))
+    if {"plain", "mldg"} <= by_classifier.keys():
+        tables.append(mldg.does_it_help(by_classifier["plain"], by_classifier["mldg"]))
     return tables
 
 
@@ -48,14 +52,17 @@ def _tables_of(
     scores: RunScores,
     paper: Published | None,
     multi_source: bool,
+    n_bootstrap: int,
 ) -> list[Table]:
     beside = None if multi_source else paper
     compared = "uncalibrated" in scores.methods
+    starred = compared and beside is not None and beside.dataset == "office_home"
     own = pl.col("classifier") == name
     tables = [
         averages.summary(scores),
         averages.by_target(scores, beside),
-        by_split.ece_by_split(scores, beside),
+        by_split.ece_by_split(scores, beside, n_bootstrap=n_bootstrap),
+        by_split.asterisks(scores, beside) if beside and starred else None,
         by_split.gain_by_split(scores, beside) if compared else None,
         averages.improvement_ratios(scores, beside),
         counts.reductions_in_sigma(scores, beside),

@@ -34,10 +34,9 @@ def by_target(scores: RunScores, published: Published | None = None) -> Table:
     for method in scores.methods:
         for target in [*scores.targets, ALL]:
             where = {} if target == ALL else {"target": target}
-            found = scores.of(method, **where)
-            mean, sigma = _pooled(found)
+            mean, sigma = _pooled(scores.of(method, **where))
             cells.add(label(method), target, mean, sd=sigma)
-            if published is not None:
+            if published is not None and mean is not None and sigma is not None:
                 theirs = published.by_target(method, target)
                 published.compare(cells, label(method), target, mean, sigma, theirs)
     notes = ["sigma is pooled: sqrt(mean of the draws' variances + variance of means)."]
@@ -166,7 +165,10 @@ def formations(by_classifier: dict[str, RunScores]) -> Table:
     return Table("formations", title, cells.frame(), notes, "method")
 
 
-def _pooled(found: pl.DataFrame) -> tuple[float, float]:
+def _pooled(found: pl.DataFrame) -> tuple[float, float] | tuple[None, None]:
+    """Mean and sigma; nothing where a method failed wherever it was tried."""
+    if found.is_empty():
+        return None, None
     means = found["ece_mean"].to_numpy()
     return float(means.mean()), float(pooled_sigma(means, found["ece_sd"].to_numpy()))
 

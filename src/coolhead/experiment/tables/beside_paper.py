@@ -38,6 +38,15 @@ class Published:
             table = table.with_columns(source=both)
         return _first(table, method, {"source": source, "target": target})
 
+    def has_asterisk(self, method: str, source: str, target: str) -> bool:
+        """Whether the printed ECE of a split has one; Office-Home only."""
+        if self.dataset != "office_home":
+            return False
+        table = paper_table("office_home_ece_ci")
+        where = {"source": source, "target": target}
+        found = _first(table, method, where, value="significant", sd=None)
+        return found is not None and found[0] == 1
+
     def gain(self, method: str, source: str, target: str) -> Printed | None:
         """Calibration gain of a method on one split; printed for Office-Home."""
         if self.dataset != "office_home":
@@ -99,12 +108,14 @@ class Published:
         ours: float,
         sd: float,
         printed: Printed | None,
+        *,
+        mark: str = "",
     ) -> None:
         """Add the printed value and the difference to a row of a table."""
         if printed is None:
             return
         value, theirs = printed
-        cells.add(row, f"{column}, paper", value, sd=theirs)
+        cells.add(row, f"{column}, paper", value, sd=theirs, mark=mark)
         combined = hypot(sd, theirs or 0.0)
         if combined > 0:
             cells.add(row, f"{column}, difference", (ours - value) / combined)

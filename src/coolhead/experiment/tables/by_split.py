@@ -5,20 +5,32 @@ from collections.abc import Callable
 import polars as pl
 
 from coolhead.experiment.tables.beside_paper import Published
+from coolhead.experiment.tables.counts import PAPER_METHODS
 from coolhead.experiment.tables.run_scores import RunScores, competing, label, proposed
 from coolhead.experiment.tables.table import Table, TableBuilder, best_cells
+from coolhead.metrics.comparison import draws_for_holm
 
-STARS = (
+ASTERISK = (
     "* the 95 % percentile interval of the draws lies below that of source-only, and "
     "beside Office-Home's printed table below TransCal and WTS too (the paper's "
-    "rules). † the paired bootstrap interval of the difference to source-only lies "
-    "below zero, Holm-corrected over the methods of the split. With several seeds a "
-    "mark needs the rule to hold for every seed."
+    "rules). With several seeds a mark needs the rule to hold for every seed."
+)
+DAGGER = (
+    "† the paired bootstrap interval of the difference to source-only lies below "
+    "zero, Holm-corrected over the methods of the split."
 )
 
 
-def ece_by_split(scores: RunScores, published: Published | None = None) -> Table:
-    """Mean, sd and 95 % percentile interval of the resampled ECE, with marks."""
+def ece_by_split(
+    scores: RunScores,
+    published: Published | None = None,
+    *,
+    n_bootstrap: int | None = None,
+) -> Table:
+    """Mean, sd and 95 % percentile interval of the resampled ECE, with marks.
+
+    n_bootstrap : resamples of the run, if it is to be told that they were too few.
+    """
     cells = TableBuilder()
     for split in scores.splits:
         for method in scores.methods:
@@ -29,15 +41,43 @@ def ece_by_split(scores: RunScores, published: Published | None = None) -> Table
             mark = _mark(scores, method, split, published)
             cells.add(split, label(method), mean, sd=sd, low=low, high=high, mark=mark)
             if published is not None:
-                printed = published.by_split(
-                    method, found["source"][0], found["target"][0]
+                where = (method, found["source"][0], found["target"][0])
+                printed = published.by_split(*where)
+                star = "*" if published.has_asterisk(*where) else ""
+                published.compare(
+                    cells, split, label(method), mean, sd, printed, mark=star
                 )
-                published.compare(cells, split, label(method), mean, sd, printed)
-    notes = [STARS] if published is None else [STARS, published.NOTE]
+    notes = [ASTERISK, DAGGER]
+    n_others = len(scores.methods) - 1
+    if n_bootstrap is not None and draws_for_holm(n_others) > n_bootstrap:
+        notes[1] = (
+            f"† is given to none: {n_bootstrap} bootstrap resamples are too few for "
+            f"{n_others} methods, {draws_for_holm(n_others)} would do."
+        )
+    notes += [] if published is None else [published.NOTE]
     title = "ECE by split (%), mean ± sd [95 % interval of the draws]"
     frame, among = cells.frame(), competing(scores.methods)
     bold = best_cells(frame, scores.splits, among=among, along="row")
     return Table("by-split", title, frame, tuple(notes), "split", bold=bold)
+
+
+def asterisks(scores: RunScores, published: Published) -> Table:
+    """In how many splits a method has the paper's asterisk, and had it there."""
+    cells = TableBuilder()
+    first = scores.of("uncalibrated").unique("split", keep="first")
+    roles = dict(
+        zip(first["split"], first.select("source", "target").rows(), strict=True)
+    )
+    for method in proposed(scores.methods):
+        marks = [_mark(scores, method, split, published) for split in scores.splits]
+        row = label(method)
+        cells.add(row, "splits", float(sum("*" in mark for mark in marks)))
+        if method in PAPER_METHODS:
+            stars = [published.has_asterisk(method, *roles[s]) for s in scores.splits]
+            cells.add(row, "paper", float(sum(stars)))
+        cells.add(row, "of", float(len(scores.splits)))
+    title = "Number of splits with the paper's asterisk"
+    return Table("asterisks", title, cells.frame(), (ASTERISK,), "method", digits=0)
 
 
 def gain_by_split(scores: RunScores, published: Published | None = None) -> Table:

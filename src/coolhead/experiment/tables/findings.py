@@ -54,18 +54,19 @@ def check_findings(
         for name in present if rival in means else ():
             yield _beats(means, name, rival)
     if {"ensemble", "set-level"} <= set(present):
-        best = min(present, key=lambda name: means[name].mean())
+        average = {name: float(np.nanmean(means[name])) for name in present}
+        best = min(present, key=lambda name: average[name])
         yield Claim(
             "the ensemble has the lowest mean ECE of the paper's methods",
-            f"{label(best)} has {means[best].mean():.2f} %, the ensemble "
-            f"{means['ensemble'].mean():.2f} %",
+            f"{label(best)} has {average[best]:.2f} %, the ensemble "
+            f"{average['ensemble']:.2f} %",
             best == "ensemble",
         )
     for name in present:
         worse = int((means[name] > means["uncalibrated"]).sum())
         yield Claim(
             f"Harm: {label(name)} is worse than uncalibrated",
-            f"{worse} of {len(means[name])} splits",
+            f"{worse} of {np.isfinite(means[name]).sum()} splits",
         )
     yield from _noise(scores, present)
     yield from _accuracy_stays(scores, present)
@@ -75,7 +76,8 @@ def check_findings(
 
 
 def _beats(means: dict[str, np.ndarray], name: str, rival: str) -> Claim:
-    own, other = means[name], means[rival]
+    both = np.isfinite(means[name]) & np.isfinite(means[rival])
+    own, other = means[name][both], means[rival][both]
     return Claim(
         f"{label(name)} lowers the ECE against {label(rival)}",
         f"{other.mean():.2f} % to {own.mean():.2f} %, lower in "
@@ -95,7 +97,7 @@ def _noise(scores: RunScores, present: list[str]) -> Iterator[Claim]:
         f"largest σ {sd.max():.2f} %",
         bool(sd.max() < MINOR),
     )
-    between = np.mean([float(split_means(scores, name).var()) for name in present])
+    between = np.mean([np.nanvar(split_means(scores, name)) for name in present])
     yield Claim(
         "the variance between splits dominates that of the draws",
         f"{between:.2f} against {np.mean(sd**2):.2f}, mean of the paper's methods",

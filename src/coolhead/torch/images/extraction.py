@@ -40,6 +40,7 @@ def extract(
     workers: int | None = None,
     device: str = "cpu",
     skip_bad: bool = False,
+    metadata: dict[str, Any] | None = None,
     progress: bool = False,
 ) -> DomainArchive:
     """Run every image through a network and write its features to one archive.
@@ -67,6 +68,8 @@ def extract(
         Threads that read images, and run ONNX; by default one per core.
     skip_bad : bool
         Leave unreadable images out and list them in the metadata.
+    metadata : dict, optional
+        What else the archive's metadata should tell.
 
     Returns
     -------
@@ -117,7 +120,8 @@ def extract(
             for shard, outputs, problems in _shards(found, chosen, dtype, advance):
                 shards.write(shard, outputs, problems)
             archive = _collect(shards, batches[-1].shard + 1, images, skip_bad)
-            archive.save(out)
+            told = archive.metadata | (metadata or {})
+            archive.replace(metadata=told).save(out)
             shards.remove()
     return load_archive(out)
 

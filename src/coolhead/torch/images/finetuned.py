@@ -84,6 +84,8 @@ def finetune_and_extract(
         **options,
     )
     _save_weights(network.module, Path(f"{out}.weights.safetensors"))
+    record = {"kind": "finetune", "source": source, "random_state": random_state}
+    record |= {**asdict(chosen), "small": small, "curve": curve}
     archive = extract(
         images,
         network,
@@ -92,13 +94,9 @@ def finetune_and_extract(
         dtype="float32",
         engine=engine,
         skip_bad=skip_bad,
+        metadata=told | {"head": record},
         **options,
     )
-    record = {"kind": "finetune", "source": source, "random_state": random_state}
-    record |= {**asdict(chosen), "small": small, "curve": curve}
-    told |= {"head": record}
-    archive = archive.replace(metadata={**archive.metadata, **told})
-    archive.save(out)
     checkpoint.unlink()
     return archive
 

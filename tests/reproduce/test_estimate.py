@@ -1,0 +1,61 @@
+"""What is said beforehand of time and disk."""
+
+import time
+
+import pytest
+
+pytest.importorskip("torch")
+
+from small_tree import DOMAINS, N_PER_CLASS, TRAINING, reproduce
+
+from coolhead.datasets import list_images
+from coolhead.experiment.protocol_files import load_protocol
+from coolhead.reproduce import Recipe, plan_steps
+from coolhead.reproduce.estimate import estimate
+from coolhead.torch.images import extraction
+from coolhead.torch.images.engines import open_engine
+
+
+@pytest.mark.parametrize("finetune", [None, {"epochs": 5, "batch_size": 8}])
+def test_the_estimate_is_of_the_images_not_of_the_start(
+    protocol, tree, tmp_path, monkeypatch, finetune
+):
+    opened = []
+
+    def later_every_time(*arguments, **options):
+        time.sleep(0.4 * len(opened))
+        opened.append(arguments)
+        return open_engine(*arguments, **options)
+
+    monkeypatch.setattr(extraction, "open_engine", later_every_time)
+    options = {"engine": "torch", "workers": 1}
+    recipe = Recipe("python:tiny_networks:slow", finetune=finetune, options=options)
+    steps, sweep = plan_steps(
+        load_protocol(protocol), list_images(tree), tmp_path, recipe
+    )
+    cost = estimate(steps, recipe, sweep)
+    n_images, n_learned = 2 * N_PER_CLASS * len(DOMAINS), 2 * N_PER_CLASS * 0.6
+    passes = len(steps) * n_images
+    passes += 0 if finetune is None else 5 * len(steps) * n_learned
+    assert 0.9 * passes < cost.seconds / 0.01 < 2 * passes
+    # Waiting is no work.
+    assert cost.cpu_seconds < 0.5 * cost.seconds
+
+
+@pytest.mark.parametrize("more", [(), TRAINING])
+def test_the_estimate_of_the_disk_counts_every_archive(
+    run, protocol, tree, tmp_path, monkeypatch, more
+):
+    costs = []
+    monkeypatch.setattr(
+        "coolhead.reproduce.estimate.estimate",
+        lambda *arguments: costs.append(estimate(*arguments)) or costs[0],
+    )
+    only = ("--set", "methods.names=['uncalibrated']")
+    assert reproduce(run, protocol, tree, tmp_path, *more, *only)[0] == 0
+    kept = [p for p in tmp_path.rglob("*.safetensors") if "partitions" not in str(p)]
+    # What a file tells of itself in words is most of a small one.
+    files = [path.read_bytes() for path in kept]
+    words = sum(8 + int.from_bytes(file[:8], "little") for file in files)
+    n_bytes = sum(map(len, files)) - words
+    assert 0.7 < costs[0].n_bytes / n_bytes < 1.5
