@@ -282,3 +282,11 @@ def test_details_give_the_nearest_cluster_and_its_radius():
     plain = SCALING.details(LOGITS)
     assert plain.cluster is None
     assert plain.covered is None
+
+
+def test_a_domain_that_is_served_has_to_be_known():
+    with pytest.raises(ValueError, match=r"served names A, which .* mean 'a'"):
+        watching(CALIBRATOR, served="A")
+    both = watching(CALIBRATOR, logits=LOGITS, labels=LABELS, served=["a", "c"])
+    assert set(both.expected.right) == set(both.expected.inside) == {"a", "c"}
+    assert DriftMonitor.from_dict(both.to_dict()).expected == both.expected
