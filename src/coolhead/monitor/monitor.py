@@ -125,7 +125,7 @@ class DriftMonitor:
             logits = as_logits(logits)
             if labels is not None:
                 labels = check_labels(labels, logits.shape[1], n_rows)
-            rows = (logits, features, domains, labels)
+            rows: Any = (logits, features, domains, labels)
             if expected_again is not None:
                 rows = [None if part is None else part[expected_again] for part in rows]
             shown |= expect_confidence(calibrator, *rows)

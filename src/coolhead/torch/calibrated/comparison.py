@@ -103,7 +103,7 @@ def _observed(
     net: CalibratedModule | CalibratedSoftmax, inputs: Sequence[Tensor]
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Logits and, if used, features that reach the calibrator."""
-    seen = net._observe(*inputs) if isinstance(net, CalibratedModule) else inputs
+    seen: Any = net._observe(*inputs) if isinstance(net, CalibratedModule) else inputs
     return _rows(*seen)
 
 
