@@ -9,7 +9,6 @@ from coolhead.calibrators.domains import find_domains, leave_one_out
 from coolhead.metrics.bins import equal_width_index
 from coolhead.numerics.blocks import row_blocks
 from coolhead.shift.clusters import REGION_ROWS, Clusters, find_regions, locate
-from coolhead.suggest import suggest
 
 N_BINS = 15
 RANDOM_FOLDS = 5
@@ -115,8 +114,8 @@ def find_served(domains: np.ndarray, served: Any) -> np.ndarray | None:
     for name in map(str, np.atleast_1d(served)):
         if name not in known:
             raise ValueError(
-                f"served names {name}, which sample_domain does not hold"
-                f"{suggest(name, known)}"
+                f"served names {name}, which sample_domain does not hold; wanted some "
+                f"of {', '.join(known)}"
             )
     return np.isin(domains.astype(str), np.atleast_1d(served).astype(str))
 

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from coolhead.numerics.arrays import readable, real_array, refuse_missing
 from coolhead.numerics.blocks import row_blocks
-from coolhead.numerics.class_names import are_names, number_names
+from coolhead.numerics.class_names import are_names, number_names, number_truth
 from coolhead.numerics.probabilities import refuse_probabilities
 
 
@@ -165,7 +165,9 @@ def check_labels(
         )
     if are_names(array):
         return number_names(array, n_classes, class_names)[0]
-    if array.dtype.kind == "b" or (array.dtype.kind == "O" and _are_integers(array)):
+    if array.dtype.kind == "b":
+        return number_truth(array, class_names)
+    if array.dtype.kind == "O" and _are_integers(array):
         array = array.astype(np.intp)
     if array.dtype.kind not in "iu":
         raise ValueError(
