@@ -35,3 +35,12 @@ def test_example_runs(script):
     left = runpy.run_path(str(script))
     assert SHOWN.get(script.stem, bool)(left)
     matplotlib.pyplot.close("all")
+
+
+def test_a_booster_over_airlines_takes_few_lines():
+    """From the imports to the fit."""
+    script = next(path for path in SCRIPTS if path.stem == "plot_flights")
+    first = script.read_text().split("# %%")[1].splitlines()
+    code = [line for line in first if line.strip() and not line.startswith("#")]
+    assert code[-1].startswith("model.fit(")
+    assert len(code) <= 15
