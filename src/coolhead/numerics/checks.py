@@ -186,7 +186,8 @@ def check_labels(
 def missing_features_message(n_rows: int) -> str:
     return (
         "features is missing: this method uses features; wanted an array "
-        f"({n_rows}, d), e.g. the classifier's penultimate activations"
+        f"({n_rows}, d), e.g. the classifier's penultimate activations, or a method "
+        "without them, such as TemperatureScaling() or --method set-level"
     )
 
 
