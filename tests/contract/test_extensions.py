@@ -12,6 +12,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+import coolhead as ch
+
 OWN = '''
 import numpy as np
 import coolhead as ch
@@ -121,9 +123,16 @@ def test_a_calibrator_of_ones_own_on_the_command_line(place):
     method = "python:own_things:Lukewarm"
     words = ("fit", "p.npz", "--method", method, "--out", "c.skops", "--json")
     done = coolhead(place, *words)
-    # A file may hold no types but ours, so it can be fitted and compared, not saved.
-    assert done.returncode == 1
-    assert "own_things.Lukewarm" in done.stderr
+    assert done.returncode == 0, done.stderr
+    # The file names a type; nothing is imported because a file says so.
+    words = ("apply", "c.skops", "p.npz", "--out", "o.csv")
+    done = coolhead(place, *words)
+    assert done.returncode == 1 and "coolhead --trust python:MODULE" in done.stderr
+    done = coolhead(place, "--trust", method, *words)
+    assert done.returncode == 0, done.stderr
+    found = pl.read_csv(place / "o.csv")["temperature"]
+    expected = np.sqrt(ch.fit_temperature(3 * honest, labels).temperature)
+    np.testing.assert_allclose(found, expected)
 
 
 def test_a_class_of_another_make_is_told_what_to_do(place):

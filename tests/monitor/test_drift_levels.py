@@ -70,6 +70,35 @@ def test_distances_keep_the_level_though_the_reference_chose_the_reach():
     assert alarms / 150 < at_most(RATE, 150)
 
 
+def test_a_served_domain_keeps_its_level_and_others_are_seen():
+    """Rows of one domain are expected; those of another, known one are not."""
+    rng = np.random.default_rng(8)
+    alarms = {0: 0, 3: 0}
+    for _ in range(100):
+        known = rng.normal(size=(200, 3)) + np.repeat([0, 3], 100)[:, None]
+        domains = np.repeat(["a", "b"], 100)
+        # In b it is less sure.
+        logits = 2 * rng.normal(size=(200, 3)) / np.repeat([1, 2], 100)[:, None]
+        scaling = Identity().fit(logits, logits.argmax(axis=1))
+        monitor = DriftMonitor.for_calibrator(
+            scaling,
+            known,
+            domains,
+            logits=logits,
+            served="a",
+            false_alarm_rate=RATE,
+        )
+        assert set(monitor.expected.outside) == set(monitor.expected.unsure) == {"a"}
+        for middle in alarms:
+            watch = DriftMonitor.from_dict(monitor.to_dict())
+            new = rng.normal(size=(300, 3)) + middle
+            scores = 2 * rng.normal(size=(300, 3)) / (1 if middle == 0 else 2)
+            watch.update(scaling.details(scores), features=new)
+            alarms[middle] += watch.check().alarm
+    assert alarms[0] / 100 < at_most(RATE, 100)
+    assert alarms[3] == 100
+
+
 @pytest.mark.parametrize("shape", [(8, 1), (2, 2), (0.5, 0.5)])
 def test_confidence_keeps_its_level_whatever_its_distribution(shape):
     rng = np.random.default_rng(3)

@@ -290,3 +290,11 @@ def test_what_was_never_fitted_is_not_watched():
         DriftMonitor.for_calibrator(AutoCalibrator(), np.zeros((9, 2)))
     with pytest.raises(TypeError, match="details is a ndarray; wanted what calibrator"):
         DriftMonitor().update(np.full((3, 2), 0.5))
+
+
+def test_a_domain_that_is_served_has_to_be_known():
+    with pytest.raises(ValueError, match=r"served names A, which .* some of a, b, c"):
+        watching(CALIBRATOR, served="A")
+    both = watching(CALIBRATOR, logits=LOGITS, labels=LABELS, served=["a", "c"])
+    assert set(both.expected.right) == set(both.expected.inside) == {"a", "c"}
+    assert DriftMonitor.from_dict(both.to_dict()).expected == both.expected

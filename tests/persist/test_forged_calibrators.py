@@ -5,6 +5,7 @@ import json
 import re
 import zipfile
 from ast import literal_eval
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -14,10 +15,12 @@ from sklearn.ensemble import (
     HistGradientBoostingClassifier,
     VotingClassifier,
 )
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
 from threadpoolctl import threadpool_limits
 from xgboost import XGBClassifier
 
@@ -26,7 +29,7 @@ from coolhead.calibrators.classifier import CalibratedClassifier
 from coolhead.calibrators.clustered import NearestClusterTemperature
 from coolhead.calibrators.ensemble import TemperatureEnsemble
 from coolhead.calibrators.temperature import TemperatureScaling
-from coolhead.persist import HEADER, load_calibrator, save_calibrator
+from coolhead.persist import HEADER, load_calibrator, save_calibrator, types
 
 RNG = np.random.default_rng(0)
 LOGITS = RNG.normal(size=(200, 3)) * 3
@@ -123,6 +126,66 @@ def test_what_an_estimator_holds_is_saved_or_told(tmp_path, estimator, type_name
         save_calibrator(model, path)
     again = load_calibrator(path, trusted=trusted)
     assert np.array_equal(again.predict_proba(FEATURES), model.predict_proba(FEATURES))
+
+
+# Who brings each type that is read though it is neither coolhead's nor skops's.
+BRINGERS = {
+    "dtype": make_pipeline(SimpleImputer(), LogisticRegression()),
+    "_PassthroughScorer": GridSearchCV(LogisticRegression(), {"C": [1, 2]}),
+    "StratifiedKFold": GridSearchCV(
+        LogisticRegression(), {"C": [1, 2]}, cv=StratifiedKFold(3)
+    ),
+    "AdamOptimizer": MLPClassifier((2,), tol=1.0),
+    "SGDOptimizer": MLPClassifier((2,), solver="sgd", tol=1.0),
+    "Bunch": VotingClassifier([("a", LogisticRegression())], voting="soft"),
+}
+
+
+@pytest.mark.parametrize("harmless", types.HARMLESS)
+def test_every_harmless_type_is_needed_and_does_nothing(
+    tmp_path, monkeypatch, harmless
+):
+    place, _, name = harmless.rpartition(".")
+    if place != "numpy":
+        kind = getattr(import_module(place), name)
+        assert import_module(kind.__module__).__file__.endswith(".py")
+        for base in kind.__mro__[:-1]:
+            # What skops runs: `__new__`, and `__setstate__` where there is one.
+            own = vars(base).keys() if base is not dict else set()
+            assert not own & {"__new__", "__del__", "__reduce__", "__reduce_ex__"}
+            assert "__setstate__" not in own or name == "Bunch"  # which ignores it
+    model = CalibratedClassifier(BRINGERS[name], TemperatureScaling())
+    model.fit(FEATURES, (FEATURES[:, 0] > 0).astype(int))
+    save_calibrator(model, tmp_path / "model.skops")
+    fewer = tuple(other for other in types.HARMLESS if other != harmless)
+    monkeypatch.setattr(types, "HARMLESS", fewer)
+    with pytest.raises(ValueError, match=f"not loaded: .*{name}"):
+        load_calibrator(tmp_path / "model.skops")
+
+
+@pytest.mark.parametrize("loader", ["MethodNode", "PartialNode", "OperatorFuncNode"])
+@pytest.mark.parametrize("harmless", types.HARMLESS)
+def test_a_harmless_type_is_no_way_to_a_call(tmp_path, loader, harmless):
+    path = tmp_path / "c.skops"
+    save_calibrator(TemperatureScaling().fit(LOGITS, LABELS), path)
+    place, _, name = harmless.rpartition(".")
+
+    def forge(members):
+        schema = json.loads(members["schema.json"])
+        node = {"__class__": name, "__module__": place, "__id__": 991}
+        empty = {"__class__": "str", "__module__": "builtins", "content": "[]"}
+        empty |= {"__loader__": "JsonNode", "is_json": True, "__id__": 992}
+        itself = node | {"__loader__": "TypeNode", "__id__": 993}
+        content = {"func": "__subclasses__", "obj": itself}
+        if loader == "PartialNode":
+            content = {"func": itself, "args": empty, "kwds": empty, "namespace": empty}
+        node |= {"__loader__": loader, "content": content, "attrs": empty}
+        schema["content"]["content"]["status_"] = node
+        return members | {"schema.json": json.dumps(schema)}
+
+    rewritten(path, forge)
+    with pytest.raises(ValueError, match=r"not loaded: |Expected module|damaged"):
+        load_calibrator(path)
 
 
 def test_the_commands_say_what_to_do_with_a_classifier(classifier, run, npz, tmp_path):

@@ -12,7 +12,7 @@ from coolhead.numerics.checks import (
     check_finite,
     check_logit_values,
 )
-from coolhead.numerics.class_names import are_names, number_names
+from coolhead.numerics.class_names import are_names, number_names, number_truth
 from coolhead.suggest import suggest
 
 
@@ -58,7 +58,7 @@ def check_labels(
         check_length(len(array), n_rows, "labels")
         return number_names(array, n_classes, class_names)
     if array.dtype.kind == "b":
-        array = array.astype(np.intp)
+        array = number_truth(array, class_names)
     if array.ndim != 1 or array.dtype.kind not in "iu":
         raise ValueError(
             f"labels has shape {array.shape} and type {array.dtype}; wanted one "

@@ -136,6 +136,7 @@ def _print_version(wanted: bool) -> None:
 
 
 def _root(
+    trust: apply.TrustOption = None,
     version: bool = typer.Option(
         False,
         "--version",
@@ -145,3 +146,4 @@ def _root(
     ),
 ) -> None:
     """Honest confidence for classifiers in domains they have never seen."""
+    apply.TRUSTED.set(tuple(trust or ()))

@@ -1,6 +1,7 @@
 """Apply a saved calibrator to a file of predictions of any size."""
 
 from collections.abc import Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -8,6 +9,15 @@ import typer
 
 from coolhead.cli.terminal import InputOption, JsonOption
 
+TrustOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="python:MODULE:CLASS",
+        help="A calibrator of your own that files may hold; once for each.",
+    ),
+]
+# Of the command that runs: what was said before its name.
+TRUSTED: ContextVar[tuple[str, ...]] = ContextVar("TRUSTED", default=())
 CalibratorArgument = Annotated[Path, typer.Argument(help="File written by fit.")]
 
 
@@ -80,7 +90,7 @@ def load_fitted(path: Path) -> Any:
     """A calibrator of logits, which are what the commands read from files."""
     from coolhead.persist import load_calibrator, predicts_from_logits
 
-    fitted = load_calibrator(path)
+    fitted = load_calibrator(path, trusted=_trusted())
     if not predicts_from_logits(fitted):
         raise ValueError(
             f"{path} holds a {type(fitted).__name__}, which predicts from X and not "
@@ -88,6 +98,13 @@ def load_fitted(path: Path) -> Any:
             "or save its part calibrator_ alone with coolhead.save_calibrator"
         )
     return fitted
+
+
+def _trusted() -> list[str]:
+    """Full names of the types named with --trust, whose modules are imported."""
+    from coolhead.plugins import full_name, load_plugin
+
+    return [full_name(load_plugin(name)) for name in TRUSTED.get()]
 
 
 def build_monitor(metadata: dict[str, Any]) -> Any:

@@ -31,6 +31,11 @@ def build_method(name: str, n_clusters: int, random_state: int) -> Any:
     return find_method(name).build(n_clusters=n_clusters, random_state=random_state)
 
 
+def is_outside(name: str) -> bool:
+    """Whether a method is none of the package's."""
+    return name not in method_names()
+
+
 def check_method(name: str) -> str:
     """Refuse an unknown name as a mistake of usage."""
     from coolhead.plugins import installed_methods, is_plugin

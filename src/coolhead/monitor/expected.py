@@ -107,16 +107,43 @@ def _bins(values: Any) -> list[float]:
     return [float(value) for value in values]
 
 
+def find_served(domains: np.ndarray, served: Any) -> np.ndarray | None:
+    """(n,) True for rows of the domains named; None: no difference is made."""
+    if served is None:
+        return None
+    known = [str(name) for name in np.unique(domains)]
+    for name in map(str, np.atleast_1d(served)):
+        if name not in known:
+            raise ValueError(
+                f"served names {name}, which sample_domain does not hold; wanted some "
+                f"of {', '.join(known)}"
+            )
+    return np.isin(domains.astype(str), np.atleast_1d(served).astype(str))
+
+
 def expect_distances(
-    features: np.ndarray, domains: np.ndarray, clusters: Clusters
+    features: np.ndarray,
+    domains: np.ndarray,
+    clusters: Clusters,
+    served: np.ndarray | None = None,
 ) -> dict[str, Any]:
     """What `Expected` says of distances, for clusters found like `clusters`.
 
     features, domains : (n, d) and (n,) of the calibration rows.
+    served : (n,) True for rows of domains that are expected again. They are compared
+        with clusters in which they have a part; others as strangers to all clusters.
     """
-    apart = left_out_distances(
-        features, domains, n_clusters=len(clusters.centers), scaling=clusters.scaling
-    )
+    if len(features) < 2:
+        return {}
+    settings: Any = {"n_clusters": len(clusters.centers), "scaling": clusters.scaling}
+    if served is None:
+        apart = left_out_distances(features, domains, **settings)
+        served = np.ones(len(features), bool)
+    else:
+        apart = {
+            str(name): held_out_distances(features, domains == name, **settings)
+            for name in np.unique(domains[served])
+        }
     # Order statistics, not means of two: then the comparison with new rows is exact
     # although these rows chose the limits.
     furthest = [
@@ -126,7 +153,7 @@ def expect_distances(
     reach = max(1.0, *furthest)
     if not apart or not np.isfinite(reach):
         return {}  # domains of identical rows: every other row is infinitely far
-    own = locate(clusters, features)[1]
+    own, domains = locate(clusters, features[served])[1], domains[served]
     within = {str(name): own[domains == name] for name in np.unique(domains)}
     near = min(
         np.quantile(distance, LARGEST_SHARE, method="lower")
@@ -186,16 +213,35 @@ def left_out_distances(
         found[fold.name] = locate(regions, features[own])[1]
     if found:
         return found
-    parts = np.array_split(rng.permutation(len(features)), RANDOM_FOLDS)
+    everyone = np.ones(len(features), bool)
+    distance = held_out_distances(
+        features, everyone, n_clusters=n_clusters, scaling=scaling, max_rows=max_rows
+    )
+    return {"rows left out at random": distance}
+
+
+def held_out_distances(
+    features: np.ndarray,
+    own: np.ndarray,
+    *,
+    n_clusters: int = 8,
+    scaling: str | None = None,
+    max_rows: int = REGION_ROWS,
+    random_state: int = 0,
+) -> np.ndarray:
+    """How many radii rows lie from clusters found without them, but with their like.
+
+    own : (n,) True for the rows to measure; each fifth of them, drawn at random, is
+        left out once, at most `max_rows` of it measured.
+    """
+    rng = np.random.default_rng(random_state)
     distances = []
-    for number, part in enumerate(parts):
-        rest = np.concatenate(parts[:number] + parts[number + 1 :])
+    for part in np.array_split(rng.permutation(np.flatnonzero(own)), RANDOM_FOLDS):
+        rest = np.delete(features, part, axis=0)
         if len(part) and len(rest):
-            regions = find_regions(
-                features[rest], n_clusters=n_clusters, scaling=scaling
-            )
+            regions = find_regions(rest, n_clusters=n_clusters, scaling=scaling)
             distances.append(locate(regions, features[part[:max_rows]])[1])
-    return {"rows left out at random": np.concatenate(distances)} if distances else {}
+    return np.concatenate(distances)
 
 
 def expect_confidence(

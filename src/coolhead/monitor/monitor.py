@@ -10,7 +10,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from coolhead.calibrators.base import PredictionDetails
 from coolhead.monitor.counts import COUNTS, count_batch, no_counts
-from coolhead.monitor.expected import Expected, expect_confidence, expect_distances
+from coolhead.monitor.expected import (
+    Expected,
+    expect_confidence,
+    expect_distances,
+    find_served,
+)
 from coolhead.monitor.verdict import DriftSignal, calibration_error, judge
 from coolhead.monitor.wrapper import unwrap
 from coolhead.numerics.checks import (
@@ -77,6 +82,7 @@ class DriftMonitor:
         *,
         logits: Any = None,
         labels: Any = None,
+        served: Any = None,
         false_alarm_rate: float = 0.01,
     ) -> Self:
         """A monitor that expects what the calibration domains show.
@@ -92,6 +98,10 @@ class DriftMonitor:
             confidence raises no alarm; without labels, labelled rows are compared with
             perfect calibration. For a `CalibratedClassifier`, labels are its y, and
             logits are its own; they count if its estimator did not learn from them.
+        served : name or names of the domains whose rows are expected every day. By
+            default none is: then rows may be as strange as each domain is to the
+            others, which is what was calibrated for, and only stranger ones raise an
+            alarm. Named, other rows than theirs raise it, and it sees far more.
         """
         given = unwrap(calibrator, features, sample_domain, logits, labels)
         calibrator, features, domains, logits, labels = given
@@ -105,6 +115,7 @@ class DriftMonitor:
             )
         domains = np.zeros(n_rows, int) if domains is None else domains
         domains = check_domains(domains, n_rows)
+        expected_again = find_served(domains, served)
         shown, regions = {}, None
         if features is not None:
             width = getattr(calibrator, "n_features_", None)
@@ -112,12 +123,15 @@ class DriftMonitor:
             clusters = getattr(calibrator, "clusters_", None)
             if clusters is None:
                 clusters = regions = find_regions(features)
-            shown |= expect_distances(features, domains, clusters)
+            shown |= expect_distances(features, domains, clusters, expected_again)
         if logits is not None:
             logits = as_logits(logits)
             if labels is not None:
                 labels = check_labels(labels, logits.shape[1], n_rows)
-            shown |= expect_confidence(calibrator, logits, features, domains, labels)
+            rows: Any = (logits, features, domains, labels)
+            if expected_again is not None:
+                rows = [None if part is None else part[expected_again] for part in rows]
+            shown |= expect_confidence(calibrator, *rows)
         return cls(Expected(**shown), false_alarm_rate, regions)
 
     def update(

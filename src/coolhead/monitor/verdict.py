@@ -175,13 +175,14 @@ def examine_confidence(counts: dict[str, Any], expected: Expected) -> Examined:
         return Examined.nothing("confidence", rows, None, reason)
     known = list(expected.unsure.values())
     sure = [_opposite(seen) for seen in known]
-    shares = [_share(seen) for seen in known]
+    shares = [f"{_share(seen):.1%}" for seen in sorted(known, key=_share)]
     mean = float(counts["confidence_sum"]) / rows
     less, surer = ((unsure, known), (rows - unsure, sure))
     p_value = either(*(largest_tail(n, rows, seen) for n, seen in (less, surer)))
     text = (
         f"{unsure / rows:.1%} of {rows} rows are less sure than {expected.middle:.3g}, "
-        f"{min(shares):.1%} to {max(shares):.1%} expected (mean confidence {mean:.3g})"
+        f"{' to '.join(dict.fromkeys([shares[0], shares[-1]]))} expected "
+        f"(mean confidence {mean:.3g})"
     )
     finding = Finding("confidence", None, p_value, rows, unsure / rows, text)
     best = either(*(largest_tail(rows, rows, seen) for seen in (known, sure)))

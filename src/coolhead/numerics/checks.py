@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from coolhead.numerics.arrays import readable, real_array, refuse_missing
 from coolhead.numerics.blocks import row_blocks
-from coolhead.numerics.class_names import are_names, number_names
+from coolhead.numerics.class_names import are_names, number_names, number_truth
 from coolhead.numerics.probabilities import refuse_probabilities
 
 
@@ -49,10 +49,11 @@ def as_logits(
     if array.ndim == 1:
         array = np.column_stack([np.zeros_like(array), array])
     if array.ndim > 2:
+        crops = ", or mean_of_crops of (n, crops, k)" if array.ndim == 3 else ""
         raise ValueError(
             f"{name} has {array.ndim} dimensions (shape {array.shape}); wanted (n, k) "
             "logits, one row per pixel or token: coolhead.models.dense_rows makes them "
-            "and puts results back into their places."
+            f"and puts results back into their places{crops}."
         )
     if array.ndim != 2:
         raise ValueError(
@@ -182,7 +183,9 @@ def check_labels(
         )
     if are_names(array):
         return number_names(array, n_classes, class_names)[0]
-    if array.dtype.kind == "b" or (array.dtype.kind == "O" and _are_integers(array)):
+    if array.dtype.kind == "b":
+        return number_truth(array, class_names)
+    if array.dtype.kind == "O" and _are_integers(array):
         array = array.astype(np.intp)
     if array.dtype.kind not in "iu":
         raise ValueError(
@@ -201,7 +204,8 @@ def check_labels(
 def missing_features_message(n_rows: int) -> str:
     return (
         "features is missing: this method uses features; wanted an array "
-        f"({n_rows}, d), e.g. the classifier's penultimate activations"
+        f"({n_rows}, d), e.g. the classifier's penultimate activations, or a method "
+        "without them, such as TemperatureScaling() or --method set-level"
     )
 
 

@@ -35,6 +35,22 @@ def are_names(labels: np.ndarray) -> bool:
     return labels.dtype.kind in "UST"
 
 
+def number_truth(
+    labels: np.ndarray, class_names: Sequence[str] | None = None
+) -> np.ndarray:
+    """Class numbers (n,) of labels that are True or False.
+
+    By the names of the classes where these are true and false, or yes and no, in
+    whatever order; else False is class 0 and True is class 1.
+    """
+    places = [0, 1]
+    if class_names is not None and len(class_names) == 2:
+        words = tuple(str(name).casefold() for name in class_names)
+        if words in (("true", "false"), ("yes", "no")):
+            places = [1, 0]
+    return np.array(places, np.intp)[labels.astype(np.intp)]
+
+
 def number_names(
     labels: np.ndarray, n_classes: int | None, class_names: Sequence[str] | None
 ) -> tuple[np.ndarray, tuple[str, ...]]:

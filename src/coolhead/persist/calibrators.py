@@ -26,7 +26,10 @@ from coolhead.persist.types import own_types, refuse_foreign_types
 
 WRITE = "give trusted={trusted} to save_calibrator, and to load_calibrator again"
 ALONE = ", or save calibrator_ alone and the estimator by its own means"
-READ = "give trusted={trusted} to load_calibrator if you know who wrote the file"
+READ = (
+    "give trusted={trusted} to load_calibrator if you know who wrote the file; "
+    "coolhead --trust python:MODULE:CLASS does on the command line"
+)
 
 
 def save_calibrator(

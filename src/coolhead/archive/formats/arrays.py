@@ -14,6 +14,7 @@ from typing import IO, Any
 import numpy as np
 
 from coolhead.archive.prediction_file import Columns, PredictionFile, refuse_long_text
+from coolhead.numerics.class_names import number_truth
 
 SYNONYMS = {
     "logits": "logits",
@@ -128,19 +129,26 @@ def open_arrays(
     listed = _name_list(class_names, "class_names")
     names = _name_list(domain_names, "domain_names")
     table = None if names is None else np.array(names, np.str_)
+    truth = "labels" in known and known["labels"].dtype.kind == "b"
+
+    def numbered(columns: Columns) -> Columns:
+        if not truth:
+            return columns
+        labels = number_truth(np.asarray(columns["labels"]), listed)
+        return columns | {"labels": labels}
 
     def blocks(step: int) -> Iterator[Columns]:
         parts = [source.blocks(step) for source in known.values()]
         for arrays in zip(*parts, strict=True):
             columns = zip(known, map(native, arrays), strict=True)
-            yield _named(dict(columns), table)
+            yield numbered(_named(dict(columns), table))
 
     return PredictionFile(
         path,
         _common_length(path, known),
         _widths(known),
         blocks,
-        lambda: {name: source.load() for name, source in known.items()},
+        lambda: numbered({name: source.load() for name, source in known.items()}),
         class_names=listed,
         domain_names=names,
         metadata=metadata or {},

@@ -17,6 +17,7 @@ from polars.exceptions import PanicException, PolarsError
 
 from coolhead.archive.formats.parquet_pages import check_pages
 from coolhead.archive.prediction_file import Columns, PredictionFile, refuse_damaged
+from coolhead.numerics.class_names import number_truth
 from coolhead.suggest import suggest
 
 # The parser of Arrow files panics on some forged ones.
@@ -271,7 +272,8 @@ def _labels(series: pl.Series, names: tuple[str, ...] | None) -> np.ndarray:
     if _is_text(series.dtype):
         series = series.cast(pl.String)
     if series.dtype == pl.Boolean:
-        series = series.cast(pl.Int64)
+        numbers = number_truth(np.array([False, True]), names).tolist()
+        series = series.replace_strict([False, True], numbers, return_dtype=pl.Int64)
     if series.dtype == pl.String and names is None:
         return series.fill_null("").to_numpy().astype(np.str_)
     if series.dtype == pl.String and names is not None:

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,9 +34,12 @@ def fit_estimator(
 ) -> Fitted:
     """A fresh copy, fitted; XGBoost takes classes by number only."""
     classes, codes = np.unique(y, return_inverse=True)
-    numbered = package_of(innermost(estimator)) == "xgboost"
+    package = package_of(innermost(estimator))
+    # CatBoost copies lists such as cat_features, which `clone` takes for a change.
+    copied = deepcopy(estimator) if package == "catboost" else fresh(estimator)
     extra = {} if sample_weight is None else {"sample_weight": sample_weight}
-    return Fitted(fresh(estimator).fit(X, codes if numbered else y, **extra), classes)
+    numbered = package == "xgboost"
+    return Fitted(copied.fit(X, codes if numbered else y, **extra), classes)
 
 
 def frozen_estimator(estimator: Any, classes: np.ndarray) -> Fitted:

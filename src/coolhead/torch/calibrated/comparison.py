@@ -9,6 +9,7 @@ import onnxruntime
 import torch
 from torch import Tensor
 
+from coolhead.models.dense import find_class_axis
 from coolhead.torch.calibrated.agreement import (
     TOLERANCE,
     Answers,
@@ -19,9 +20,12 @@ from coolhead.torch.calibrated.agreement import (
     hostile_batches,
 )
 from coolhead.torch.calibrated.module import CalibratedModule
+from coolhead.torch.calibrated.reading import features_at, rows_at
 from coolhead.torch.calibrated.softmax import CalibratedSoftmax
 
 CHECKED_SIZES = (1, 7)
+# Of the pixels of a batch, so many are compared.
+MOST_PLACES = 4096
 
 Run = Callable[[Sequence[np.ndarray]], Answers]
 
@@ -80,7 +84,8 @@ def _runner(path: Path, names: Sequence[str], outputs: Sequence[str]) -> Run:
 
 def _compare_network(net: CalibratedModule, inputs: list[Tensor], run: Run) -> int:
     """Compare the whole with the network in torch and its calibrator in NumPy."""
-    batch = Batch(f"{len(inputs[0])} rows of the example", *_observed(net, inputs))
+    logits, features = net._observe(*inputs)
+    batch = Batch(f"{len(inputs[0])} rows of the example", *_rows(logits, features))
     ask_calibrator: Ask = ask_numpy(net.softmax.calibrator, net.softmax.outputs)
 
     def ask(logits: np.ndarray, features: np.ndarray | None) -> Answers:
@@ -88,6 +93,8 @@ def _compare_network(net: CalibratedModule, inputs: list[Tensor], run: Run) -> i
         return {**ask_calibrator(logits, features), "logits": logits, **seen}
 
     answers = run([_numpy(tensor) for tensor in inputs])
+    if logits.ndim > 2:
+        answers = _of_places(answers, logits.shape)
     # Two runtimes round a network's layers more than they round a temperature.
     return check_agreement("ONNX", answers, ask, batch, rounding=TOLERANCE)
 
@@ -96,9 +103,42 @@ def _observed(
     net: CalibratedModule | CalibratedSoftmax, inputs: Sequence[Tensor]
 ) -> tuple[np.ndarray, np.ndarray | None]:
     """Logits and, if used, features that reach the calibrator."""
-    seen = net._observe(*inputs) if isinstance(net, CalibratedModule) else inputs
-    logits, *features = [_numpy(tensor) for tensor in seen if tensor is not None]
-    return logits, features[0] if features else None
+    seen: Any = net._observe(*inputs) if isinstance(net, CalibratedModule) else inputs
+    return _rows(*seen)
+
+
+def _rows(
+    logits: Tensor, features: Tensor | None = None
+) -> tuple[np.ndarray, np.ndarray | None]:
+    """(n, k) and (n, d), of pixels or tokens a sample."""
+    if logits.ndim > 2:
+        logits, features = rows_at(logits, features)
+        logits = logits[_sample(len(logits))]
+        features = None if features is None else features[_sample(len(features))]
+    return _numpy(logits), None if features is None else _numpy(features)
+
+
+def _sample(n_rows: int) -> slice:
+    return slice(None, None, -(-n_rows // MOST_PLACES))
+
+
+def _of_places(answers: Answers, shape: Sequence[int]) -> Answers:
+    """What a graph says of every pixel or token, as `_rows` has them.
+
+    shape : of the logits.
+    """
+    axis = find_class_axis(tuple(shape))
+    places = (*shape[:axis], *shape[axis + 1 :])
+    found = {}
+    for name, array in answers.items():
+        if name == "features":
+            rows = _numpy(features_at(torch.from_numpy(array), places))
+        elif array.ndim == len(shape):
+            rows = np.moveaxis(array, axis, -1).reshape(-1, shape[axis])
+        else:
+            rows = array.reshape(-1)
+        found[name] = rows[_sample(len(rows))]
+    return found
 
 
 def _given(batch: Batch) -> list[np.ndarray]:

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 from torch import Tensor, nn
 
 from coolhead.models.dense import find_class_axis
-from coolhead.torch.calibrated.reading import Capture, features_at, pool
+from coolhead.torch.calibrated.reading import Capture, classes_last, pool, rows_at
 from coolhead.torch.calibrated.softmax import CalibratedSoftmax, ModuleDetails
 
 
@@ -67,12 +67,11 @@ class CalibratedModule(nn.Module):
         if logits.ndim <= 2:
             found = self.softmax.details(logits, features)
             return found._replace(features=features)
-        axis = find_class_axis(tuple(logits.shape))
-        places = logits.movedim(axis, -1)
+        places, last = classes_last(logits), logits.ndim - 1
         shape = places.shape[:-1]
-        rows = None if features is None else features_at(features, shape)
-        found = self.softmax.details(places.flatten(0, -2), rows)
-        probabilities = found.probabilities.reshape(places.shape).movedim(-1, axis)
+        found = self.softmax.details(*rows_at(logits, features))
+        axis = find_class_axis(tuple(logits.shape))
+        probabilities = found.probabilities.reshape(places.shape).movedim(last, axis)
         temperature, covered = (
             None if part is None else part.reshape(shape)
             for part in (found.temperature, found.covered)

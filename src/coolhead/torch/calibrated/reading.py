@@ -100,12 +100,27 @@ def pool(features: Any, name: str) -> torch.Tensor:
     )
 
 
+def classes_last(dense: torch.Tensor) -> torch.Tensor:
+    """(n, k, h, w) as (n, h, w, k); (n, t, k) as it is."""
+    # Counted from the front: the ONNX exporter takes -1 for the name of a dimension.
+    return dense.movedim(find_class_axis(tuple(dense.shape)), dense.ndim - 1)
+
+
+def rows_at(
+    logits: torch.Tensor, features: torch.Tensor | None
+) -> tuple[torch.Tensor, torch.Tensor | None]:
+    """Rows (m, k) and (m, d) of all places of logits and of a map of features."""
+    places = classes_last(logits)
+    rows = None if features is None else features_at(features, places.shape[:-1])
+    return places.flatten(0, -2), rows
+
+
 def features_at(features: torch.Tensor, places: Any) -> torch.Tensor:
     """Rows (m, d) of all places of a map, as `coolhead.models.dense_rows` reads it.
 
     features : (n, d, h', w') for places (n, h, w), or (n, t', d) for (n, t).
     """
-    grid = features.movedim(find_class_axis(tuple(features.shape)), -1)
+    grid = classes_last(features)
     for dim in range(1, len(places)):
         steps = torch.arange(places[dim], device=grid.device)
         grid = grid.index_select(dim, steps * grid.shape[dim] // places[dim])
