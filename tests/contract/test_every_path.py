@@ -17,7 +17,6 @@ from coolhead.calibrators.classifier import classifier as wrapper
 from coolhead.calibrators.offset import OffsetTemperature
 from coolhead.evaluate import evaluate_domains
 from coolhead.models.dense import predict_dense
-from coolhead.new_domain import learn_evidence
 
 ROWS = PROBLEMS["ordinary"]
 WITH_T = [name for name, each in EVERY.items() if hasattr(each, "temperature")]
@@ -135,8 +134,6 @@ def test_pixels_are_rows(fits, name):
         lambda model, data: ch.dask.predict_proba(model, rows_of(data)[0]),
         lambda model, data: ch.dask.evaluate(model, *rows_of(data)),
         lambda model, data: ch.dask.new_domain(model, rows_of(data)[0]),
-        lambda model, data: ch.NewDomain(model, data.logits),
-        lambda model, data: learn_evidence(model, data.logits, data.labels),
         lambda model, data: evaluate_domains(model, data),
         lambda model, data: predict_dense(model, np.zeros((2, 3, 4, 4))),
         lambda model, data: ch.torch.CalibratedSoftmax(model),

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.special import softmax
 
 import coolhead as ch
 from coolhead.new_domain import NewDomain, learn_evidence
@@ -13,6 +14,7 @@ LABELS = {
     "rows that are no numbers": ([0.5], [0], "wanted row numbers"),
     "a table of rows": ([[1, 2]], [0, 1], r"rows has shape \(1, 2\)"),
     "no rows": (np.zeros(0, int), [], "rows is empty"),
+    "an empty list": ([], [], "rows is empty"),
     "one row, two labels": ([1, 1], [0, 1], "contradict .* row 1 is 0 and 1"),
     "another label than before": ([3], [2], "contradict .* row 3 is 1 and 2"),
     "an unknown class": ([1], [7], "labels holds 7 for row 1, an unknown class"),
@@ -44,6 +46,10 @@ BATCHES = {
     "another number of classes": (lambda x, f: (x[:, :3], f), "X has 3 features"),
     "features of other rows": (lambda x, f: (x, f[:-1]), "features has 299 rows"),
     "no features": (lambda x, f: (x, None), "features is missing"),
+    "probabilities": (
+        lambda x, f: (softmax(x, axis=1), f),
+        "logits holds probabilities",
+    ),
 }
 
 

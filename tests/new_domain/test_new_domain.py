@@ -100,6 +100,8 @@ def test_classes_and_groups(there, world):
     inner = there.accuracy.high - there.accuracy.low
     outer = found["odd"].accuracy
     assert outer.high - outer.low > inner, "a part is less certain than the whole"
+    whole = there.by_group(["all"] * there.n_rows)["all"].accuracy
+    assert whole.high - whole.low == pytest.approx(inner, rel=0.05)
     with pytest.raises(ValueError, match="groups has shape"):
         there.by_group(groups[:5])
 

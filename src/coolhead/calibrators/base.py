@@ -133,7 +133,8 @@ class Calibrator(BaseEstimator):
         check_parameters(self)
         data = data.only(self.takes)
         self._require(data)
-        vars(self).pop("clusters_", None)
+        for name in ("clusters_", "evidence_"):  # of an earlier fit
+            vars(self).pop(name, None)
         self.note_shapes(data.logits, data.features)
         self._learn(data)
         return self

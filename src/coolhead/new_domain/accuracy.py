@@ -28,6 +28,8 @@ BATCH_WORTH = 4.0
 LARGEST_SHIFT = 8.0
 REPRESENTATIVES = 2_000
 NORMAL_90 = 1.6448536269514722
+# The same of Student's t with the degrees of freedom that a witness has.
+TAIL_90 = 2.131846786326649
 
 
 class Labelled(NamedTuple):
@@ -165,12 +167,17 @@ def group_accuracy(
 ) -> GroupAccuracy:
     """Expected accuracy of a part of a domain, which strays from the whole.
 
+    The larger the part, the less it can: the parts together are the whole.
+
     confidence : of the whole domain, mask : which rows the part has; whole : what is
-        believed of the domain's accuracy; spread : of parts around their domain.
+        believed of the domain's accuracy without the part's own labels, which would
+        count twice; spread : of parts around their domain.
     """
     moved = whole.mean - float(logit(confidence.mean()))
     own = confidence[mask]
-    scale = float(np.hypot(whole.deviation, spread))
+    stray = spread * np.sqrt(1 - len(own) / len(confidence))
+    usual = (whole.quantile(0.95) - whole.quantile(0.05)) / 2 / TAIL_90
+    scale = float(np.hypot(usual, stray))
     witness = Witness("domain", float(logit(own.mean())) + moved, scale)
     belief = believe_accuracy(own, [witness], labelled)
     return GroupAccuracy(len(own), accuracy_interval(belief, own))

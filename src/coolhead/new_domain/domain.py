@@ -22,6 +22,7 @@ from coolhead.new_domain.accuracy import (
 from coolhead.new_domain.batch import see
 from coolhead.new_domain.checks import KINDS, check_use
 from coolhead.new_domain.evidence import GROUP_SPREAD, Evidence
+from coolhead.new_domain.given import look_at
 from coolhead.new_domain.labelling import (
     asking_order,
     choose_rows,
@@ -48,11 +49,7 @@ from coolhead.new_domain.temperature import (
 from coolhead.new_domain.threshold import Threshold, find_threshold
 from coolhead.new_domain.words import as_html, as_sentence, draw, find_notes
 from coolhead.numerics.checks import (
-    as_logits,
-    check_calibrator,
     check_domains,
-    check_features,
-    check_logit_values,
 )
 from coolhead.shift.coverage import Coverage, coverage
 
@@ -66,7 +63,9 @@ class NewDomain:
 
     Parameters
     ----------
-    calibrator : fitted, one that divides the logits by a temperature.
+    calibrator : fitted, one that divides the logits by a temperature; or a
+        `CalibratedClassifier` around one, which then takes X in place of logits and
+        features, and labels as it knows them.
     logits, features : (n, k) and (n, d) of the new domain's rows; target data without
         labels, which moves the answer unless `use` leaves out "batch".
     evidence : what `learn_evidence` found on left-out domains; None takes what the
@@ -114,14 +113,11 @@ class NewDomain:
         row_numbers: ArrayLike | None = None,
         drawn_from: int | None = None,
     ):
-        self._base = check_calibrator(calibrator, temperature=True)
+        self._given = look_at(calibrator, logits, features)
         self._use = check_use(use)
-        self._logits, checked = calibrator._check_query(as_logits(logits), features)
-        if checked is None and features is not None:
-            checked = check_features(features, len(self._logits))
-        check_logit_values(self._logits, "logits")
-        self._features, self._random_state = checked, random_state
-        self._seen = see(calibrator, self._logits, checked)
+        self._logits, self._features = self._given.logits, self._given.features
+        self._random_state = random_state
+        self._seen = see(self._given.calibrator, self._logits, self._features)
         _, self._temperature, self._confidence, self._predicted, _ = self._seen
         self._known = evidence or getattr(calibrator, "evidence_", None)
         self._strata = find_strata(self._confidence)
@@ -167,9 +163,12 @@ class NewDomain:
 
     @cached_property
     def _belief(self) -> Belief:
+        return self._believe(self._labelled())
+
+    def _believe(self, labelled: Labelled | None) -> Belief:
         known = self._known if "left_out" in self._use else None
         witness = together(list(self.evidence.values()), known)
-        return believe_accuracy(self._confidence, [witness], self._labelled())
+        return believe_accuracy(self._confidence, [witness], labelled)
 
     def _labelled(self, wanted: np.ndarray | None = None) -> Labelled | None:
         """The labelled rows, or those of them that a mask picks."""
@@ -185,8 +184,12 @@ class NewDomain:
         return Labelled(self._confidence[rows], right, weights / weights.sum())
 
     @cached_property
-    def calibrator(self) -> OffsetTemperature:
-        """The calibrator moved to this domain, ready to predict, save and export."""
+    def calibrator(self) -> Any:
+        """What was given, moved to this domain: it predicts, saves and exports."""
+        return self._given.around(self._moved)
+
+    @cached_property
+    def _moved(self) -> OffsetTemperature:
         witnesses, labelled = list(self.evidence.values()), None
         line = np.log(self._temperature)
         if "labels" in self._use and self.n_labels:
@@ -196,16 +199,20 @@ class NewDomain:
         # Left-out domains tell how far off it may be, not in which direction.
         if labelled is not None or len(witnesses) > 1:
             move = best_move(self._curve, witnesses, labelled, middle)
-        return OffsetTemperature(self._base, move.offset, move.slope, middle)
+        return OffsetTemperature(
+            self._given.calibrator, move.offset, move.slope, middle
+        )
 
     @cached_property
     def _curve(self) -> np.ndarray:
         lines = np.log(self._temperature)
         return confidence_curve(self._logits, lines, self._confidence)
 
-    def by_class(self) -> dict[int, GroupAccuracy]:
+    def by_class(self) -> dict[Any, GroupAccuracy]:
         """Expected accuracy of the rows predicted as each class (its precision)."""
-        return self._by(self._predicted)
+        classes = self._given.classes
+        names = self._predicted if classes is None else classes[self._predicted]
+        return self._by(names)
 
     def by_group(self, groups: ArrayLike) -> dict[Any, GroupAccuracy]:
         """Expected accuracy of each group of rows; groups : (n,) names."""
@@ -213,13 +220,14 @@ class NewDomain:
 
     def _by(self, groups: np.ndarray) -> dict[Any, GroupAccuracy]:
         spread = GROUP_SPREAD if self._known is None else self._known.group_spread
-        masks = {name.item(): groups == name for name in np.unique(groups)}
-        return {
-            name: group_accuracy(
-                self._confidence, mask, self._belief, spread, self._labelled(mask)
-            )
-            for name, mask in masks.items()
-        }
+        found = {}
+        for name in np.unique(groups):
+            mask = groups == name
+            own, others = self._labelled(mask), self._labelled(~mask)
+            whole = self._belief if own is None else self._believe(others)
+            part = group_accuracy(self._confidence, mask, whole, spread, own)
+            found[name.item()] = part
+        return found
 
     def rows_to_label(
         self, n: int | None = None, *, width: float | None = None
@@ -253,6 +261,7 @@ class NewDomain:
             and the true class of each. Labels of several calls add up.
         """
         rows = check_rows(rows, self._numbers)
+        labels = self._given.number(labels)
         labels = check_new_labels(labels, self._logits.shape[1], rows)
         new, known = self._copy(), (self.labelled_rows, self._labels)
         numbers, new._labels = merge_labels(*known, rows, labels)
@@ -268,7 +277,7 @@ class NewDomain:
 
     def _copy(self, *more: str) -> Self:
         new = copy.copy(self)
-        for name in ("accuracy", "calibrator", "_belief", *more):
+        for name in ("accuracy", "calibrator", "_moved", "_belief", *more):
             new.__dict__.pop(name, None)
         return new
 
@@ -280,7 +289,7 @@ class NewDomain:
         """
         if not 0.5 <= level < 1:
             raise ValueError(f"level is {level}; wanted a share in [0.5, 1)")
-        sure = see(self.calibrator, self._logits, self._features).confidence
+        sure = see(self._moved, self._logits, self._features).confidence
         lowest = float(expit(self._belief.quantile(1 - level)))
         return find_threshold(sure, self.accuracy.estimate, lowest, accuracy, level)
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from coolhead.calibrators.classifier import CalibratedClassifier
 from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.domains import leave_one_out
 from coolhead.calibrators.select.calibrator import fit_candidate
@@ -130,7 +131,8 @@ def learn_evidence(
 ) -> Evidence:
     """Leave out each calibration domain, fit a copy on the others, look at it there.
 
-    Parameters are those of the calibrator's `fit`, on the same rows.
+    Parameters are those of the calibrator's `fit`, on the same rows. For a
+    `CalibratedClassifier` these are X and y, and its folds are fitted again.
 
     Examples
     --------
@@ -143,17 +145,25 @@ def learn_evidence(
     >>> known.confidence.round(1), known.accuracy.round(1)    # of left-out domains
     (array([0.6, 0.8, 0.8]), array([0.8, 0.7, 0.8]))
     """
-    check_calibrator(calibrator, temperature=True)
-    data = CalibrationData.of(
-        logits,
-        labels,
-        features=features,
-        sample_domain=sample_domain,
-        source_domain=source_domain,
-        reference_features=reference_features,
-        sample_weight=sample_weight,
-    )
-    return gather_evidence(calibrator, data)
+    beside = {
+        "features": features,
+        "source_domain": source_domain,
+        "reference_features": reference_features,
+    }
+    rows = {"sample_domain": sample_domain, "sample_weight": sample_weight}
+    if not isinstance(calibrator, CalibratedClassifier):
+        check_calibrator(calibrator, temperature=True)
+        data = CalibrationData.of(logits, labels, **beside, **rows)
+        return gather_evidence(calibrator, data)
+    for name, value in beside.items():
+        if value is not None:
+            raise ValueError(
+                f"{name} is given with a CalibratedClassifier, which makes its own; "
+                "wanted X, y, sample_domain and sample_weight, as in its fit"
+            )
+    check_is_fitted(calibrator)
+    inner = check_calibrator(calibrator.calibrator_, temperature=True)
+    return gather_evidence(inner, calibrator.calibration_data(logits, labels, **rows))
 
 
 def gather_evidence(calibrator: Any, data: CalibrationData) -> Evidence:

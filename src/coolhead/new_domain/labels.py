@@ -28,13 +28,13 @@ def check_row_numbers(numbers: Any, n_rows: int) -> np.ndarray:
 def check_rows(rows: Any, numbers: np.ndarray) -> np.ndarray:
     """Numbers of rows, (m,), all of them among those of the batch."""
     found = np.asarray(rows)
+    if found.ndim == 1 and not len(found):
+        raise ValueError("rows is empty; wanted at least one labelled row")
     if found.ndim != 1 or found.dtype.kind not in "iu":
         raise ValueError(
             f"rows has shape {found.shape} and type {found.dtype}; wanted row numbers "
             "as given by rows_to_label, (m,) integers"
         )
-    if not len(found):
-        raise ValueError("rows is empty; wanted at least one labelled row")
     places = np.minimum(np.searchsorted(numbers, found), len(numbers) - 1)
     wrong = found[numbers[places] != found]
     if len(wrong):

@@ -10,17 +10,14 @@ from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import (
     _safe_indexing,
-    assert_all_finite,
-    column_or_1d,
     get_tags,
-    indexable,
 )
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from coolhead.calibrators.auto import AutoCalibrator
 from coolhead.calibrators.base import PredictionDetails
+from coolhead.calibrators.classifier.checks import check_rows
 from coolhead.calibrators.classifier.features import (
     estimator_features,
     prepare_features,
@@ -38,7 +35,6 @@ from coolhead.calibrators.classifier.unseen import (
     split_by_source,
 )
 from coolhead.calibrators.data import CalibrationData, fit_with, fresh
-from coolhead.numerics.arrays import refuse_missing
 from coolhead.numerics.checks import check_domains, check_weights
 
 
@@ -125,36 +121,28 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Fit the estimator, then the calibrator on rows the estimator did not see."""
-        check_parts(self.estimator, self.calibrator)
-        if y is None:
-            raise ValueError("requires y to be passed, but the target y is None")
-        X, y = indexable(X, y)
-        y = column_or_1d(y, warn=True)
-        if y.dtype.kind == "O":
-            refuse_missing(y, "y", "a label")
-        assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
-        encoder = LabelEncoder().fit(y)
-        self.classes_ = encoder.classes_
-        n_rows = len(y)
-        weights = check_weights(sample_weight, n_rows)
-        domains = (
-            None if sample_domain is None else check_domains(sample_domain, n_rows)
-        )
-        self.calibrator_ = fresh(
-            AutoCalibrator() if self.calibrator is None else self.calibrator
-        )
-        check_reach(self.calibrator_, domains)
-        self.preparation_ = None
-        if self.calibrator_.uses_features:
-            # What would fail after all fits is refused before the first.
-            self.preparation_ = prepare_features(self.features, self.estimator, X)
-        unseen = self._unseen_logits(X, y, domains, weights)
-        self._fit_calibrator(X, encoder.transform(y), domains, weights, unseen)
+        data = self._fit_estimator(X, y, sample_domain, sample_weight)
+        fit_with(self.calibrator_, data)
+        vars(self).pop("evidence_", None)  # of an earlier fit
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
         return self
+
+    def calibration_data(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sample_domain: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> CalibrationData:
+        """What the calibrator learns from in `fit`, found again with the same folds.
+
+        Logits of rows by estimators that did not see them, with their features and
+        domains: for whoever asks how the calibrator does on left-out domains.
+        """
+        return fresh(self)._fit_estimator(X, y, sample_domain, sample_weight)
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Calibrated probabilities, (n, k), columns in the order of `classes_`."""
@@ -190,6 +178,30 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """What a calibrator that uses features sees of X, (n, d)."""
         check_is_fitted(self)
         return estimator_features(self.estimator_, X, self.features, self.preparation_)
+
+    def _fit_estimator(
+        self, X: Any, y: Any, sample_domain: Any, sample_weight: Any
+    ) -> CalibrationData:
+        """Check everything, fit the estimator and its folds; rows to calibrate on."""
+        check_parts(self.estimator, self.calibrator)
+        X, y = check_rows(X, y)
+        encoder = LabelEncoder().fit(y)
+        self.classes_ = encoder.classes_
+        n_rows = len(y)
+        weights = check_weights(sample_weight, n_rows)
+        domains = (
+            None if sample_domain is None else check_domains(sample_domain, n_rows)
+        )
+        self.calibrator_ = fresh(
+            AutoCalibrator() if self.calibrator is None else self.calibrator
+        )
+        check_reach(self.calibrator_, domains)
+        self.preparation_ = None
+        if self.calibrator_.uses_features:
+            # What would fail after all fits is refused before the first.
+            self.preparation_ = prepare_features(self.features, self.estimator, X)
+        unseen = self._unseen_logits(X, y, domains, weights)
+        return self._record(X, encoder.transform(y), domains, weights, unseen)
 
     def _query(self, X: Any) -> tuple[np.ndarray, Any]:
         check_is_fitted(self)
@@ -254,9 +266,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         own = weights[rows] if weights is not None and takes_weights else None
         return fit_estimator(self.estimator, part, y[rows], own)
 
-    def _fit_calibrator(
+    def _record(
         self, X: Any, codes: np.ndarray, domains: Any, weights: Any, unseen: Unseen
-    ) -> None:
+    ) -> CalibrationData:
+        """The unseen rows with all that is known of them."""
         known = unseen.knows(codes)
         rows = unseen.rows[known]
         self.n_calibration_rows_ = len(rows)
@@ -270,7 +283,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             held_out = source[np.isin(source, np.asarray(own))].tolist()
             if features is not None:
                 trained_on = features[np.isin(np.asarray(domains), source)]
-        data = CalibrationData.of(
+        return CalibrationData.of(
             unseen.logits[known],
             codes[rows],
             features=None if features is None else features[rows],
@@ -279,7 +292,6 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             reference_features=trained_on,
             sample_weight=None if weights is None else weights[rows],
         )
-        fit_with(self.calibrator_, data)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
