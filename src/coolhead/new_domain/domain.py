@@ -145,7 +145,7 @@ class NewDomain:
         """Which rows lie where no calibration data was; None if nothing tells."""
         regions = getattr(self._known, "regions", None)
         if regions is None:
-            regions = getattr(self._base, "clusters_", None)
+            regions = getattr(self._given.calibrator, "clusters_", None)
         if regions is None or self._features is None:
             return None
         return coverage(self._features, regions)
