@@ -44,12 +44,13 @@ The features of ResNet50, and the runs on several sources, were swept by `coolhe
 sweep office-home` and `office-home-multi-source`.
 
 The second was run in its parts, `coolhead train --finetune` for each source (its first
-extraction, by torch, was stopped and done anew by ONNX Runtime) and `coolhead sweep`, on
-two cores that other work shared. EfficientNet-Lite0 from ImageNet weights, images of 160
-pixels, the first half of its layers as they were, six epochs of SGD: chosen to fit four
-sources into about two hours of two cores, not by any result. As one command, from the
-images to the report, it ran on eight of the classes at 96 pixels with three epochs,
-killed once on its way; the last rows of the costs are its own.
+extraction, by torch, was stopped and done anew by ONNX Runtime) and `coolhead sweep`,
+on two cores that other work shared. EfficientNet-Lite0 from ImageNet weights, images
+of 160 pixels, the first half of its layers as they were, six epochs of SGD: chosen to
+fit four sources into about two hours of two cores, not by any result. As one command,
+from the images to the report, it ran on eight of the classes at 96 pixels with three
+epochs; the last rows of the costs are its own. Killed on its way and begun again, it
+gave archives of the same bytes.
 
 One domain trains the classifier, two calibrate it, the fourth tests it: 12 splits. A
 fifth of every domain, its Small rows, calibrates; the rest trains or tests. ECE has 15

@@ -23,7 +23,7 @@ def test_the_estimate_is_of_the_images_not_of_the_start(
     opened = []
 
     def later_every_time(*arguments, **options):
-        time.sleep(0.4 * len(opened))
+        time.sleep(2 + len(opened))
         opened.append(arguments)
         return open_engine(*arguments, **options)
 
@@ -37,7 +37,7 @@ def test_the_estimate_is_of_the_images_not_of_the_start(
     n_images, n_learned = 2 * N_PER_CLASS * len(DOMAINS), 2 * N_PER_CLASS * 0.6
     passes = len(steps) * n_images
     passes += 0 if finetune is None else 5 * len(steps) * n_learned
-    assert 0.9 * passes < cost.seconds / 0.01 < 2 * passes
+    assert 0.9 * passes < cost.seconds / 0.01 < 3 * passes
     # Waiting is no work.
     assert cost.cpu_seconds < 0.5 * cost.seconds
 
