@@ -97,7 +97,7 @@ def _noise(scores: RunScores, present: list[str]) -> Iterator[Claim]:
         f"largest σ {sd.max():.2f} %",
         bool(sd.max() < MINOR),
     )
-    between = np.mean([np.nanvar(split_means(scores, name)) for name in present])
+    between = np.mean([float(np.nanvar(split_means(scores, name))) for name in present])
     yield Claim(
         "the variance between splits dominates that of the draws",
         f"{between:.2f} against {np.mean(sd**2):.2f}, mean of the paper's methods",
