@@ -10,6 +10,7 @@ from small_tree import DOMAINS, N_PER_CLASS, TRAINING, reproduce
 
 from coolhead.datasets import list_images
 from coolhead.experiment.protocol_files import load_protocol
+from coolhead.experiment.splits import make_splits
 from coolhead.reproduce import Recipe, plan_steps
 from coolhead.reproduce.estimate import estimate
 from coolhead.torch.images import extraction
@@ -38,6 +39,10 @@ def test_the_estimate_is_of_the_images_not_of_the_start(
     passes = len(steps) * n_images
     passes += 0 if finetune is None else 5 * len(steps) * n_learned
     assert 0.9 * passes < cost.seconds / 0.01 < 3 * passes
+    n_cells = len(make_splits(sweep.roles)) * len(sweep.seeds)
+    assert cost.n_cells == n_cells * len(sweep.classifiers)
+    share = len(sweep.methods.names) / 27
+    assert 4 * share < cost.sweep_seconds / cost.n_cells < 5 * share
     # Waiting is no work.
     assert cost.cpu_seconds < 0.5 * cost.seconds
 

@@ -137,8 +137,9 @@ def _announce(
     free = shutil.disk_usage(existing).free
     print(
         f"to do: {'; '.join(visible(step.name) for step in missing)}; about "
-        f"{_duration(cost.seconds)} ({_duration(cost.cpu_seconds)} of processor), then "
-        f"the sweep; {cost.n_bytes / 1e6:.0f} MB with it ({free / 1e9:.0f} GB are free)"
+        f"{_duration(cost.seconds)} ({_duration(cost.cpu_seconds)} of processor); then "
+        f"{cost.n_cells} cells of the sweep, some {_duration(cost.sweep_seconds)} of "
+        f"processor; {cost.n_bytes / 1e6:.0f} MB in all ({free / 1e9:.0f} GB are free)"
     )
     if cost.n_bytes > free:
         raise OSError(f"{existing} has {free} bytes free, wanted {cost.n_bytes}")
