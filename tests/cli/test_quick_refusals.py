@@ -4,6 +4,7 @@ import resource
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 COMMANDS = [
@@ -38,6 +39,24 @@ def test_a_missing_file_is_noticed_before_anything_heavy_is_imported(words, tmp_
     assert f"{next(w for w in words if 'no' in w)} does not exist" in found.stderr
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     assert spent < 0.6
+
+
+def test_logits_without_features_are_told_a_method_that_needs_none(tmp_path):
+    rng = np.random.default_rng(0)
+    np.savez(
+        tmp_path / "p.npz", logits=rng.normal(size=(40, 2)), labels=np.arange(40) % 2
+    )
+    words = ("fit", "p.npz", "--out", "c.skops")
+    for extra, code in ((), 1), (("--method", "set-level"), 0):
+        found = subprocess.run(
+            [sys.executable, "-c", RUN, *words, *extra],
+            capture_output=True,
+            text=True,
+            cwd=tmp_path,
+            check=False,
+        )
+        assert found.returncode == code
+        assert code == 0 or "--method set-level" in found.stderr
 
 
 def test_help_is_quick():

@@ -78,6 +78,39 @@ def test_what_cannot_be_fitted_is_refused_before_the_network_runs(
         ch.torch.calibrate(Never(), batches, calibrator, source=source)
 
 
+@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
+@pytest.mark.parametrize("labels", [torch.long, torch.float32, torch.bool])
+@pytest.mark.parametrize("flat", [False, True])
+def test_binary_networks_with_one_unit(labels, flat, tmp_path):
+    """As for BCEWithLogitsLoss: logits (n, 1), labels 0.0 and 1.0 of the same shape."""
+    torch.manual_seed(0)
+    net, x = torch.nn.Linear(4, 1), torch.randn(80, 4)
+    y = (torch.rand(80) < torch.sigmoid(net(x)[:, 0] / 2)).to(labels)[:, None]
+    if flat:
+        net, y = torch.nn.Sequential(net, torch.nn.Flatten(0)), y[:, 0]
+    calibrated = ch.torch.calibrate(net, [(x, y)], ch.TemperatureScaling())
+    margin = net(x).detach().numpy().ravel()
+    cal = ch.TemperatureScaling().fit(margin, y.ravel().long())
+    want = cal.predict_proba(margin)
+    np.testing.assert_allclose(calibrated(x).detach(), want, atol=1e-6)
+    traced = torch.jit.trace(calibrated, x)
+    np.testing.assert_allclose(traced(x[:5]).detach(), want[:5], atol=1e-6)
+    compiled = torch.compile(calibrated, fullgraph=True, backend="eager")
+    np.testing.assert_allclose(compiled(x).detach(), want, atol=1e-6)
+    ch.torch.export_onnx(calibrated, tmp_path / "net.onnx", x)
+
+
+@pytest.mark.parametrize("more", [lambda x: (x, x), lambda x: ([x],), lambda x: ()])
+def test_tuples_of_logits_and_more(more):
+    class Answering(torch.nn.Linear):
+        def forward(self, x):
+            return (super().forward(x), *more(x))
+
+    net, x, y = Answering(4, 3), torch.randn(30, 4), torch.arange(30) % 3
+    found = ch.torch.calibrate(net, [(x, y)], ch.TemperatureScaling())(x)
+    assert found.shape == (30, 3)
+
+
 def test_the_features_of_an_exported_network_are_those_the_monitor_wants(
     network, tmp_path
 ):

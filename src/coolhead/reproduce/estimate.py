@@ -67,7 +67,8 @@ def estimate(steps: Sequence[Step], recipe: Recipe, sweep: Protocol) -> Cost:
     sources = {split.source for split in splits}
     n_heads = len(sources) * len(sweep.seeds) * len(sweep.classifiers)
     n_bytes += n_heads * len(tried) * _row_bytes(tried, width, False)
-    n_cells = len(splits) * len(sweep.seeds) * len(sweep.classifiers)
+    # A network that was fine-tuned is its own classifier.
+    n_cells = len(splits) * len(sweep.seeds) * max(1, len(sweep.classifiers))
     each = CELL_SECONDS + CELL_SECONDS_PER_ROW * len(tried)
     each *= len(sweep.methods.names) / CELL_METHODS
     seconds, cpu_seconds = taken.tolist()

@@ -173,6 +173,16 @@ def _pairs(loader: Iterable[Any], domain: str) -> Iterator[tuple[Any, Any]]:
             )
 
 
+def _class_numbers(labels: Any) -> np.ndarray:
+    """Labels (n,); binary losses of torch want 0.0 and 1.0, also of shape (n, 1)."""
+    array = np.asarray(readable(labels, "labels"))
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    if array.dtype.kind == "f" and (array % 1 == 0).all():
+        array = array.astype(np.intp)
+    return array
+
+
 def _rows(
     output: Any,
     seen: Any,
@@ -184,11 +194,14 @@ def _rows(
     """Logits, labels and features of one batch."""
     logits = np.asarray(readable(scores_in(output), "logits"))
     if logits.ndim <= 2:
-        if isinstance(output, tuple) and len(output) == 2:
+        if logits.ndim == 2 and logits.shape[1] == 1:
+            logits = logits[:, 0]  # one unit of output is the margin of class 1
+        pair = isinstance(output, tuple) and len(output) == 2
+        if pair and isinstance(output[1], torch.Tensor):
             seen = output[1]
         features = None if seen is None else pool(seen, "the network")
         kept = None if features is None else np.asarray(readable(features, "features"))
-        return logits, np.asarray(readable(labels, "labels")), kept
+        return logits, _class_numbers(labels), kept
     places = dense_rows(
         logits,
         labels,

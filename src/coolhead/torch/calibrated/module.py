@@ -1,11 +1,13 @@
 """A network with calibrated probabilities in place of its logits."""
 
+import warnings
 from collections.abc import Callable
 from functools import wraps
 from inspect import Parameter, signature
 from types import MethodType
 from typing import Any, NoReturn
 
+import torch
 from torch import Tensor, nn
 
 from coolhead.models.dense import find_class_axis
@@ -18,8 +20,9 @@ class CalibratedModule(nn.Module):
 
     Parameters
     ----------
-    model : network that returns logits (n, k), (n, k, h, w) or (n, t, k): a tensor, an
-        object or dictionary with `logits`, or a pair (logits, features).
+    model : network that returns logits (n, k), (n, k, h, w) or (n, t, k), or margins of
+        class 1, (n,) or (n, 1): a tensor, an object or dictionary with `logits`, a pair
+        (logits, features), or a longer tuple that begins with logits.
     calibrator : fitted on logits (and features) of that network.
     feature_layer : name of the layer whose output is the features (n, d), or whose
         map (n, c, h, w) is averaged to them, or, for logits per pixel, read at the
@@ -125,11 +128,28 @@ def _split(output: Any) -> tuple[Any, Any]:
     if isinstance(output, dict):
         output = output.get("logits")
     output = getattr(output, "logits", output)
-    if isinstance(output, tuple) and len(output) == 2:
-        return output
-    if not isinstance(output, Tensor):
+    logits, *more = output if isinstance(output, tuple) and output else (output,)
+    # Of more than a pair only the first is known: (logits, hidden states, ...).
+    features = more[0] if len(more) == 1 and isinstance(more[0], Tensor) else None
+    if not isinstance(logits, Tensor):
         raise TypeError(
             f"the model returned a {type(output).__name__}; wanted logits (n, k), a "
             "pair (logits, features), or an object with logits"
         )
-    return output, None
+    if logits.ndim == 1:
+        logits = logits[:, None]
+    if _is_one_unit(logits):
+        logits = torch.cat([torch.zeros_like(logits), logits], dim=1)
+    return logits, features
+
+
+def _is_one_unit(logits: Tensor) -> bool:
+    """Whether these are (n, 1), the margins of class 1, as binary networks give."""
+    if logits.ndim != 2:
+        return False
+    if not torch.jit.is_tracing():  # pyright: ignore[reportPrivateImportUsage]
+        return logits.shape[1] == 1
+    with warnings.catch_warnings():
+        # Tracing warns that the answer becomes part of the graph, as it should.
+        warnings.simplefilter("ignore")
+        return bool(logits.shape[1] == 1)
