@@ -32,6 +32,7 @@ from coolhead.new_domain.labelling import (
 from coolhead.new_domain.labels import (
     check_free,
     check_new_labels,
+    check_reachable,
     check_row_numbers,
     check_rows,
     labels_for_width,
@@ -248,6 +249,7 @@ class NewDomain:
         labelled[self._rows] = True
         if width is not None:
             n = labels_for_width(width, self._belief, self.accuracy, self._confidence)
+            check_reachable(width, n, labelled)
         n = check_free(n, labelled)
         place = asking_order(self._strata, self._random_state)
         moved = self._belief.mean - float(logit(self._confidence.mean()))

@@ -58,6 +58,16 @@ def check_free(n: Any, labelled: np.ndarray) -> int:
     return int(n)
 
 
+def check_reachable(width: float, n: int, labelled: np.ndarray) -> None:
+    """Refuse a width that more labels would be needed for than there are rows."""
+    free = int((~labelled).sum())
+    if n > free:
+        raise ValueError(
+            f"width is {width}, which would take about {n:,} labels, but only {free} "
+            "rows have none yet; wanted a wider interval, or more rows"
+        )
+
+
 def check_new_labels(labels: ArrayLike, n_classes: int, rows: np.ndarray) -> np.ndarray:
     """One class per row, (m,)."""
     found = np.asarray(labels)
