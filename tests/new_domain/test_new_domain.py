@@ -89,7 +89,7 @@ def test_width_asks_for_about_enough_rows(there, world):
         there.rows_to_label(20, width=0.1)
     with pytest.raises(ValueError, match="wide already"):
         there.rows_to_label(width=0.9)
-    with pytest.raises(ValueError, match="width is 0.01, which would take about"):
+    with pytest.raises(ValueError, match=r"width is 0\.01, which would take about"):
         there.rows_to_label(width=0.01)
 
 
