@@ -41,6 +41,8 @@ def save_calibrator(
 ) -> None:
     """Write a fitted calibrator; the file appears whole or not at all.
 
+    Parameters
+    ----------
     metadata : JSON values, e.g. what the calibrator was fitted on.
     trusted : full names of further types to write, such as your own calibrator, or the
         trees inside a `CalibratedClassifier`. Who reads the file has to name them, too.
@@ -86,6 +88,8 @@ def load_calibrator(path: str | os.PathLike, *, trusted: Sequence[str] = ()) -> 
     Types other than coolhead's own calibrators and what skops itself holds for safe
     (NumPy, SciPy and scikit-learn) are refused by name before anything is built.
 
+    Parameters
+    ----------
     trusted : full names of further types to allow, such as those of your own members
         of an ensemble.
 

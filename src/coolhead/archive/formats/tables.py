@@ -199,7 +199,8 @@ def _width_in_bytes(kind: Any) -> int:
     """Of one cell; of texts and lists, whose length nobody knows, a pointer."""
     if isinstance(kind, pl.Array):
         return kind.shape[0] * _width_in_bytes(kind.inner)
-    return {pl.Float32: 4, pl.Float16: 2}.get(kind, 8)
+    # By name: polars before 1.36 has no half precision.
+    return {"Float32": 4, "Float16": 2}.get(str(kind), 8)
 
 
 def _arrays(
