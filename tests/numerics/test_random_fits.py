@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax
 
 import coolhead as ch
+from coolhead.numerics import temperature
 from numerics.random_problems import (
     LOPSIDED,
     MASKS,
@@ -54,6 +55,36 @@ def test_single_precision_of_lopsided_problems(seed, kind):
     assert single.status == double.status
     if double.status == "converged":
         assert single.temperature == pytest.approx(double.temperature, rel=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scale", [1.0, 1e-6, 1e30, 1e200])
+@pytest.mark.parametrize("kind", ["ordinary", "masked", "one sure group", *LOPSIDED])
+def test_of_many_logits_single_precision_finds_eight_digits(
+    monkeypatch, kind, scale, dtype
+):
+    n_rows, n_classes, rng = 600, 250, np.random.default_rng(3)
+    if kind in LOPSIDED:
+        z, y = lopsided_problem(3, kind, n_rows, n_classes)
+    else:
+        z = 3 * rng.normal(size=(n_rows, n_classes))
+        y = (z / 1.7 + rng.gumbel(size=z.shape)).argmax(axis=1)
+    if kind == "masked":
+        z[:, rng.permutation(n_classes)[:60]] = -1e9
+        z[np.arange(n_rows), y] = 5.0
+    sure = np.zeros(n_rows, int)
+    if kind == "one sure group":
+        sure[:60] = 1
+        y[:60] = z[:60].argmax(axis=1)
+    z = (z.astype(float) * min(scale, 1e25 if dtype is np.float32 else 1e200)).astype(
+        dtype
+    )
+    exact = ch.fit_temperature(z.astype(float), y, groups=sure)
+    monkeypatch.setattr(temperature, "MANY", 0)
+    fit = ch.fit_temperature(z, y, groups=sure)
+    assert list(fit.status) == list(exact.status)
+    assert fit.temperature == pytest.approx(exact.temperature, rel=1e-8)
+    assert fit.nll == pytest.approx(exact.nll, rel=1e-7, abs=1e-8)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from coolhead.numerics.blocks import computing_dtype
 from coolhead.numerics.moments import Rows, row_moments
 
 WARM_START_ROWS = 2_000
@@ -119,11 +120,28 @@ def group_sums(
     with np.errstate(over="ignore"):
         # One row out of all proportion: the error of T is then as good as infinite.
         squares = np.square(share * moments.score)
-    return Sums(
-        np.bincount(codes, share * moments.loss, groups.count),
-        np.bincount(codes, share * moments.score, groups.count),
-        np.bincount(codes, share * moments.curvature, groups.count),
-        np.bincount(codes, squares, groups.count),
+    return _unrounded(
+        Sums(
+            np.bincount(codes, share * moments.loss, groups.count),
+            np.bincount(codes, share * moments.score, groups.count),
+            np.bincount(codes, share * moments.curvature, groups.count),
+            np.bincount(codes, squares, groups.count),
+        ),
+        log_inverse,
+        dtype or computing_dtype(rows.logits),
+    )
+
+
+def _unrounded(sums: Sums, log_inverse: np.ndarray, dtype: type[np.floating]) -> Sums:
+    """Sums at b itself; the rows saw it rounded, which alone would move T by 6e-8."""
+    if dtype is np.float64:
+        return sums
+    with np.errstate(divide="ignore", over="ignore", under="ignore"):
+        rounding = log_inverse - np.log(np.exp(log_inverse).astype(dtype), dtype=float)
+    rounding = np.where(np.abs(rounding) < 1e-6, rounding, 0.0)
+    slope = sums.curvature + sums.score
+    return sums._replace(
+        loss=sums.loss + rounding * sums.score, score=sums.score + rounding * slope
     )
 
 

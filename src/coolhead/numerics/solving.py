@@ -30,7 +30,8 @@ class TemperatureProblem(NamedTuple):
     """All that the solver knows of the data; it never sees a row.
 
     totals : of every group. rough : one pass over a small part of the rows, or None.
-    single, double : one pass over all rows in that precision. dtype : of the result.
+    single, double : one pass over all rows in that precision. dtype : what T is
+    wanted in.
     """
 
     totals: Totals
@@ -58,6 +59,8 @@ def solve(
     middle = -np.log(np.where(spread > 0, spread, 1.0))
     limits = middle - np.log(BOUND), middle + np.log(BOUND)
     first = middle + 1.0 if start is None else -start
+    if not np.all(np.abs(middle) < _LOG_LARGE):
+        problem = problem._replace(dtype=np.float64, rough=None, single=problem.double)
     end = _search(problem, first, limits, wanted, penalty)
     status = np.where(wanted & end.at_bound, _beyond(end, limits), status)
     log_inverse = _where_no_minimum(status, end.log_inverse, limits, penalty)
@@ -90,10 +93,8 @@ def _search(
 
     Each search begins where the one before ended, and knows how the loss bends there.
     """
-    middle = (limits[0] + limits[1]) / 2
-    moderate = np.all((middle > -_LOG_LARGE) & (middle < _LOG_LARGE) | ~wanted)
     end = unsearched(start)
-    if problem.rough is not None and penalty is None and moderate:
+    if problem.rough is not None and penalty is None:
         rough = minimise(problem.rough, end, limits, wanted, LAST_ROUGH_STEP)
         # Few rows may lack a minimum that all rows together have.
         end = restarted(rough, np.where(rough.at_bound, start, rough.log_inverse))
@@ -102,7 +103,7 @@ def _search(
         end = minimise(problem.single, end, limits, wanted, last_step, penalty)
         size = problem.totals.slope_at_infinity * np.exp(end.log_inverse)
         wanted = wanted & ~end.at_bound & (size > LOPSIDED * end.bend)
-    elif moderate:
+    else:
         end = minimise(problem.single, end, limits, wanted, LAST_ROUGH_STEP, penalty)
     if not wanted.any():
         return end
