@@ -92,11 +92,11 @@ def _bootstrap(
     random_state: int,
 ) -> PairedBootstrap:
     """Compare all methods with the one of the lowest ECE."""
-    estimates = paired_bootstrap(right, confidence, n_draws=2).estimates
-    best = min(estimates, key=lambda name: estimates[name].estimate)
-    return paired_bootstrap(
-        right, confidence, baseline=best, n_draws=n_draws, random_state=random_state
+    found = paired_bootstrap(
+        right, confidence, n_draws=n_draws, random_state=random_state
     )
+    best = min(found.estimates, key=lambda name: found.estimates[name].estimate)
+    return found.against(best)
 
 
 def _lines(domain: str, n_rows: int, found: PairedBootstrap) -> list[MethodScore]:

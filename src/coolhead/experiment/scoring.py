@@ -11,6 +11,7 @@ from coolhead.experiment.predictions import Predictions
 from coolhead.experiment.protocol import EvaluationSettings
 from coolhead.experiment.results import CellResult
 from coolhead.metrics import (
+    PairedBootstrap,
     SubsampledScore,
     Subsamples,
     debiased_calibration_error,
@@ -22,8 +23,8 @@ from coolhead.metrics import (
     paired_bootstrap,
     risk_coverage_curve,
     signed_calibration_gap,
-    subsample_ece,
 )
+from coolhead.metrics.subsamples import subsample_eces
 from coolhead.plugins import load_plugin
 
 REFERENCES = {"uncalibrated": "uncalibrated", "source": "source-only"}
@@ -40,18 +41,17 @@ def score_methods(
         return
     n_rows = len(next(iter(predictions.values())).correct)
     draws = _draw(n_rows, evaluation, random_state)
-    gains = resampled_gains(predictions, draws)
+    resampled = resampled_scores(predictions, draws, evaluation)
     for name, found in predictions.items():
         scores = dict(point_scores(found, evaluation.bins, draws.size))
-        scores |= resampled_scores(found, gains.get(name), draws, evaluation)
+        scores |= _spread_of_draws(resampled[name])
         scores |= _top_label_gain(predictions, name)
         scores |= _own_metrics(found, evaluation.metrics)
         for metric, value in scores.items():
             result.add("results", method=name, metric=metric, value=float(value))
         add_curves(name, found, evaluation.bins, result)
-    for short, reference in REFERENCES.items():
-        if reference in predictions and len(predictions) > 1:
-            _compare(short, reference, predictions, evaluation, random_state, result)
+    if len(predictions) > 1:
+        _compare(predictions, evaluation, random_state, result)
 
 
 def _draw(n_rows: int, evaluation: EvaluationSettings, random_state: int) -> Subsamples:
@@ -109,21 +109,28 @@ def resampled_gains(
 
 
 def resampled_scores(
-    found: Predictions,
-    gain: SubsampledScore | None,
+    predictions: Mapping[str, Predictions],
     draws: Subsamples,
     evaluation: EvaluationSettings,
-) -> dict[str, float]:
-    """Mean, sd and percentiles over the draws of the ECE and of the gain."""
-    pair = found.correct, found.confidence
-    pieces = {
-        "ece": subsample_ece(*pair, draws, n_bins=evaluation.bins),
-        "ece_other": subsample_ece(*pair, draws, n_bins=evaluation.other_bins),
+) -> dict[str, dict[str, SubsampledScore]]:
+    """ECE with both numbers of bins, and the gain, of every method on the draws."""
+    pairs = [(found.correct, found.confidence) for found in predictions.values()]
+    eces = subsample_eces(pairs, draws, evaluation.bins)
+    others = subsample_eces(pairs, draws, evaluation.other_bins)
+    scores = {
+        name: {"ece": ece, "ece_other": other}
+        for name, ece, other in zip(predictions, eces, others, strict=True)
     }
+    for name, gain in resampled_gains(predictions, draws).items():
+        scores[name]["gain"] = gain
+    return scores
+
+
+def _spread_of_draws(pieces: dict[str, SubsampledScore]) -> dict[str, float]:
+    """Mean, sd and percentiles over the draws."""
     scores: dict[str, float] = {}
-    if gain is not None:
-        pieces["gain"] = gain
-        scores["gain"] = gain.estimate
+    if "gain" in pieces:
+        scores["gain"] = pieces["gain"].estimate
     for name, piece in pieces.items():
         scores[f"{name}_mean"] = piece.mean
         scores[f"{name}_sd"] = piece.standard_deviation
@@ -156,24 +163,27 @@ def _top_label_gain(
 
 
 def _compare(
-    short: str,
-    reference: str,
     predictions: Mapping[str, Predictions],
     evaluation: EvaluationSettings,
     random_state: int,
     result: CellResult,
 ) -> None:
-    """Add the paired difference of the ECE to a reference: negative is better."""
-    boot = paired_bootstrap(
+    """Add the paired difference of the ECE to each reference: negative is better."""
+    alone = paired_bootstrap(
         {name: found.correct for name, found in predictions.items()},
         {name: found.confidence for name, found in predictions.items()},
-        baseline=reference,
         n_bins=evaluation.bins,
         n_draws=evaluation.bootstrap,
         random_state=random_state,
     )
-    clear = holm(boot.p_values)
-    for name, change in boot.differences.items():
+    for short, reference in REFERENCES.items():
+        if reference in predictions:
+            _add_differences(short, alone.against(reference), result)
+
+
+def _add_differences(short: str, found: PairedBootstrap, result: CellResult) -> None:
+    clear = holm(found.p_values)
+    for name, change in found.differences.items():
         scores = {
             f"ece_vs_{short}": change.estimate,
             f"ece_vs_{short}_low": change.low,

@@ -1,14 +1,14 @@
 """Paired bootstrap: many methods, the same resampled rows, basic intervals."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csc_array
 
 from coolhead.metrics.bins import Binning, bin_index
 from coolhead.metrics.calibration_error import folded_normal_mean
+from coolhead.metrics.draws import sums_of_draws
 from coolhead.metrics.intervals import Interval, check_count, check_level
 from coolhead.metrics.vectors import check_rows, correctness_and_confidence
 
@@ -28,6 +28,8 @@ class PairedBootstrap:
     values : name -> (n_draws,) score on every resample
     baseline : name of the baseline, or None: then there are no differences
     level : confidence level
+    allowance : name -> how far noise alone may have raised the score, see
+        `paired_bootstrap`
 
     Examples
     --------
@@ -46,6 +48,33 @@ class PairedBootstrap:
     values: dict[str, np.ndarray]
     baseline: str | None
     level: float
+    allowance: dict[str, float]
+
+    def against(self, baseline: str) -> "PairedBootstrap":
+        """The same resamples, compared with another baseline.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from coolhead.metrics import paired_bootstrap
+        >>> right, sure = np.arange(200) % 4 > 0, np.full(200, 0.95)
+        >>> said = {"before": sure, "after": sure - 0.2}
+        >>> paired_bootstrap(right, said).against("before").p_values["after"] < 0.01
+        True
+        """
+        _check_names(self.values, baseline)
+        differences, p_values = {}, {}
+        for name in self.values:
+            if name == baseline:
+                continue
+            change = self.estimates[name].estimate - self.estimates[baseline].estimate
+            draws = self.values[name] - self.values[baseline]
+            below, above = self.allowance[name], self.allowance[baseline]
+            differences[name] = _basic(change, draws, self.level, below, above)
+            p_values[name] = _p_value(change, draws - change, below, above)
+        return replace(
+            self, baseline=baseline, differences=differences, p_values=p_values
+        )
 
 
 def paired_bootstrap(
@@ -160,26 +189,19 @@ def paired_bootstrap_mean(
 def _resampled_sums(
     index: np.ndarray, values: np.ndarray, n_groups: int, n_draws: int, seed: int
 ) -> np.ndarray:
-    """Group sums of every method on every resample, (n_draws, n_methods, n_groups).
-
-    A resample is a vector of counts per row, and the sums are linear in it: one
-    sparse matrix times a block of counts serves all methods at once.
-    """
+    """Group sums of every method on every resample, (n_draws, n_methods, n_groups)."""
     n_rows, n_methods = values.shape
     generator = np.random.default_rng(seed)
-    group_of_row = index + np.arange(n_methods) * n_groups
-    starts = np.arange(n_rows + 1) * n_methods
-    shape = (n_methods * n_groups, n_rows)
-    matrix = csc_array((values.ravel(), group_of_row.ravel(), starts), shape=shape)
-    sums = np.empty((check_count(n_draws, "n_draws"), shape[0]))
-    # Few draws at a time keep the sums of all methods in the cache.
-    block = int(np.clip(4_000_000 // n_rows, 1, 25))
-    for start in range(0, n_draws, block):
-        part = sums[start : start + block]
-        counts = np.empty((len(part), n_rows))
-        for row in counts:
+
+    def counts(start: int, stop: int) -> np.ndarray:
+        found = np.empty((stop - start, n_rows))
+        for row in found:
             row[:] = np.bincount(generator.integers(n_rows, size=n_rows), None, n_rows)
-        part[:] = (matrix @ np.ascontiguousarray(counts.T)).T
+        return found
+
+    columns = index + np.arange(n_methods) * n_groups
+    n_draws = check_count(n_draws, "n_draws")
+    sums = sums_of_draws(columns, values, n_methods * n_groups, n_draws, counts)
     return sums.reshape(n_draws, n_methods, n_groups)
 
 
@@ -205,20 +227,15 @@ def _compare(
     lowest: float,
 ) -> PairedBootstrap:
     check_level(level)
-    estimates, differences, p_values = {}, {}, {}
+    estimates = {}
     for k, name in enumerate(names):
         own = _basic(estimate[k], values[:, k], level, allowance[k], 0.0)
         low, high = max(own.low, lowest), max(own.high, lowest)
         estimates[name] = Interval(own.estimate, low, high)
-        if baseline is None or name == baseline:
-            continue
-        b = names.index(baseline)
-        change, draws = estimate[k] - estimate[b], values[:, k] - values[:, b]
-        below, above = allowance[k], allowance[b]
-        differences[name] = _basic(change, draws, level, below, above)
-        p_values[name] = _p_value(change, draws - change, below, above)
     by_name = dict(zip(names, values.T, strict=True))
-    return PairedBootstrap(estimates, differences, p_values, by_name, baseline, level)
+    allowed = dict(zip(names, map(float, allowance), strict=True))
+    alone = PairedBootstrap(estimates, {}, {}, by_name, None, level, allowed)
+    return alone if baseline is None else alone.against(baseline)
 
 
 def _basic(

@@ -1,6 +1,7 @@
 """Scores on random subsets of the rows, the same subsets for every method."""
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,8 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coolhead.metrics.bins import Binning, bin_index
+from coolhead.metrics.draws import sums_of_draws
 from coolhead.metrics.intervals import SubsampledScore, check_count, check_level
 from coolhead.metrics.vectors import check_rows, correctness_and_confidence
+
+# Draws of fewer rows than one in this many are picked one by one.
+FEW = 8
 
 
 @dataclass(frozen=True)
@@ -113,16 +118,34 @@ def subsample_ece(
     >>> round(score.estimate, 2), score.low < 0.2 < score.high
     (0.2, True)
     """
-    correct, confidence = correctness_and_confidence(labels, probabilities)
-    _check_draws(draws, len(confidence))
-    index = bin_index(confidence, n_bins, binning)
-    gap = correct - confidence
+    pair = correctness_and_confidence(labels, probabilities)
+    (score,) = subsample_eces([pair], draws, n_bins, binning, level)
+    return score
+
+
+def subsample_eces(
+    pairs: Sequence[tuple[np.ndarray, np.ndarray]],
+    draws: Subsamples,
+    n_bins: int = 15,
+    binning: Binning = "width",
+    level: float = 0.95,
+) -> list[SubsampledScore]:
+    """`subsample_ece` of several methods' correctness and confidence in one go."""
+    check_level(level)
+    for correct, _ in pairs:
+        _check_draws(draws, len(correct))
+    index = [bin_index(confidence, n_bins, binning) for _, confidence in pairs]
+    gap = [correct - confidence for correct, confidence in pairs]
     sums = _gap_sums_of_draws(index, gap, n_bins, draws)
-    return SubsampledScore(
-        estimate=float(np.abs(np.bincount(index, gap)).sum() / len(gap)),
-        values=np.abs(sums).sum(axis=1) / draws.size,
-        level=check_level(level),
-    )
+    values = np.abs(sums).sum(axis=2) / draws.size
+    estimates = [
+        np.abs(np.bincount(i, g)).sum() / draws.n_rows
+        for i, g in zip(index, gap, strict=True)
+    ]
+    return [
+        SubsampledScore(float(estimate), own, level)
+        for estimate, own in zip(estimates, values.T, strict=True)
+    ]
 
 
 def subsample_mean(
@@ -152,9 +175,30 @@ def subsample_mean(
 
 
 def _gap_sums_of_draws(
+    index: list[np.ndarray], gap: list[np.ndarray], n_bins: int, draws: Subsamples
+) -> np.ndarray:
+    """Sum of the gaps in every bin of every draw, (n_draws, n_methods, n_bins)."""
+    n_methods = len(gap)
+    if draws.n_rows > FEW * draws.size:
+        pairs = zip(index, gap, strict=True)
+        sums = [_picked_sums(i, g, n_bins, draws) for i, g in pairs]
+        return np.stack(sums, axis=1)
+
+    def counts(start: int, stop: int) -> np.ndarray:
+        found = np.zeros((stop - start, draws.n_rows))
+        np.put_along_axis(found, draws.indices[start:stop].astype(np.intp), 1, axis=1)
+        return found
+
+    columns = np.stack(index, axis=1) + np.arange(n_methods) * n_bins
+    values = np.stack(gap, axis=1)
+    sums = sums_of_draws(columns, values, n_methods * n_bins, draws.n_draws, counts)
+    return sums.reshape(draws.n_draws, n_methods, n_bins)
+
+
+def _picked_sums(
     index: np.ndarray, gap: np.ndarray, n_bins: int, draws: Subsamples
 ) -> np.ndarray:
-    """Sum of the gaps in every bin of every draw, (n_draws, n_bins).
+    """The same of one method, without a look at the rows that were not drawn.
 
     Memory traffic decides the speed, so bin and gap travel as one number: the bin
     number replaces the last bits of the gap, which changes it by less than
