@@ -159,5 +159,5 @@ def _every_seed(
     holds: Callable[[dict], bool],
     rival: str = "source-only",
 ) -> bool:
-    rows = scores.paired(method, rival).filter(pl.col("split") == split)
-    return len(rows) > 0 and all(holds(row) for row in rows.iter_rows(named=True))
+    rows = scores.paired_in(split, method, rival)
+    return len(rows) > 0 and all(map(holds, rows))

@@ -1,9 +1,10 @@
 """The results of one classifier of a run, ready to be averaged."""
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
@@ -18,6 +19,8 @@ class RunScores:
     """One row per split, seed and method; one column per metric; errors in per cent."""
 
     frame: pl.DataFrame
+    # Tables ask for the same parts of the frame in thousands: each is cut out once.
+    _parts: dict = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def methods(self) -> list[str]:
@@ -43,15 +46,32 @@ class RunScores:
 
     def of(self, method: str, **where: str) -> pl.DataFrame:
         """Rows of a method, with the given values of `target` or `split`."""
-        conditions = [pl.col(name) == value for name, value in where.items()]
-        return self.frame.filter(pl.col("method") == method, *conditions)
+        keys = ("method", *where)
+        parts = self._once(keys, lambda: self.frame.partition_by(keys, as_dict=True))
+        return parts.get((method, *where.values()), self.frame.clear())
 
     def paired(self, method: str, baseline: str) -> pl.DataFrame:
         """Rows of a method beside those of a baseline (columns ending in ``_base``)."""
         keys = ["split", "calibration", "target", "seed"]
-        return self.of(method).join(
-            self.of(baseline), on=keys, suffix="_base", maintain_order="left"
+        return self._once(
+            ("paired", method, baseline),
+            lambda: self.of(method).join(
+                self.of(baseline), on=keys, suffix="_base", maintain_order="left"
+            ),
         )
+
+    def paired_in(self, split: str, method: str, baseline: str) -> list[dict]:
+        """The rows of one split among those, as dictionaries."""
+        by_split = self._once(
+            ("paired in", method, baseline),
+            lambda: self.paired(method, baseline).rows_by_key("split", named=True),
+        )
+        return by_split.get(split, [])
+
+    def _once(self, key: tuple[str, ...], make: Callable[[], Any]) -> Any:
+        if key not in self._parts:
+            self._parts[key] = make()
+        return self._parts[key]
 
 
 def column_mean(frame: pl.DataFrame, column: str) -> float | None:
