@@ -11,6 +11,7 @@ from coolhead.calibrators.shift_aware.calibrator import ShiftAwareTemperature
 from coolhead.calibrators.shift_aware.loglinear import (
     LogLinearProblem,
     fit_log_linear,
+    fit_path,
     standardise,
 )
 from coolhead.calibrators.shift_aware.pooled import prefer, thin_domains
@@ -88,7 +89,7 @@ def test_logit_descriptors_by_hand():
     assert np.isfinite(peak).all()
 
 
-def test_newton_finds_the_minimum_that_scipy_finds():
+def log_linear_problem():
     logits, labels, features, _, away = drifting_world([0.0, 1.0], n=150)
     rows = summarise_rows(logits, labels, scores=False)
     row_weights = np.full(len(labels), 1 / len(labels))
@@ -97,6 +98,12 @@ def test_newton_finds_the_minimum_that_scipy_finds():
     )
     penalty, prior = np.full(5, 0.02), np.zeros(5)
     problem = LogLinearProblem(rows, design, row_weights, penalty, prior, (-9.0, 9.0))
+    return problem, logits, labels
+
+
+def test_newton_finds_the_minimum_that_scipy_finds():
+    problem, logits, labels = log_linear_problem()
+    design, penalty, prior = problem.design, problem.penalty, problem.prior
 
     def objective(weights):
         loss = log_loss_rows(logits, labels, np.exp(design @ weights)).mean()
@@ -106,6 +113,15 @@ def test_newton_finds_the_minimum_that_scipy_finds():
     found = fit_log_linear(problem, prior)
     assert objective(found) <= expected.fun + 1e-8
     np.testing.assert_allclose(found, expected.x, atol=2e-3)
+
+
+def test_a_path_of_penalties_ends_where_each_search_alone_does():
+    problem, *_ = log_linear_problem()
+    penalties = [np.full(5, strength) for strength in (0.001, 0.02, 0.1, 1.0)]
+    path = fit_path(problem, penalties)
+    for penalty, weights in zip(penalties, path, strict=True):
+        alone = fit_log_linear(problem._replace(penalty=penalty), problem.prior)
+        np.testing.assert_allclose(weights, alone, atol=2e-4)
 
 
 def test_follows_the_drift_to_an_unseen_domain():

@@ -67,7 +67,7 @@ class AutoCalibrator(TemperatureCalibrator):
         selection = SelectByDomain(
             [TemperatureScaling(), again], combine="stack", prior=(0, 1)
         )
-        selection.note_shapes(data.logits, data.features)
+        selection.note_shapes(data.n_classes, data.features)
         selection.select(data, {"ShiftAwareTemperature": shift_aware})
         lowest, highest = shift_aware.bounds_
         self.bounds_ = selection.bounds_ = min(lowest, 0.0), max(highest, 0.0)

@@ -135,13 +135,13 @@ class Calibrator(BaseEstimator):
         self._require(data)
         for name in ("clusters_", "evidence_"):  # of an earlier fit
             vars(self).pop(name, None)
-        self.note_shapes(data.logits, data.features)
+        self.note_shapes(data.n_classes, data.features)
         self._learn(data)
         return self
 
-    def note_shapes(self, logits: Any, features: Any) -> Self:
+    def note_shapes(self, n_classes: int, features: Any) -> Self:
         """Remember the widths that predictions are checked against."""
-        self.n_classes_ = self.n_features_in_ = logits.shape[1]
+        self.n_classes_ = self.n_features_in_ = n_classes
         self.n_features_ = features.shape[1] if self.uses_features else None
         return self
 

@@ -151,6 +151,11 @@ class CalibrationData:
         return self.rows.logits
 
     @property
+    def n_classes(self) -> int:
+        """k"""
+        return self.rows.whole.shape[1]
+
+    @property
     def sample_domain(self) -> np.ndarray:
         """(n,) name of each row's domain."""
         return self.domains.names[self.domains.codes]
@@ -220,7 +225,7 @@ class CalibrationData:
         if not np.array_equal(sizes, np.bincount(kept.codes)):
             return {}
         solved, heard = self.memo[_DOMAINS]
-        return {_DOMAINS: (Solution(*(column[there] for column in solved)), heard)}
+        return {_DOMAINS: (solved.of(there), heard)}
 
     def partition(self, n_clusters: int, **settings: Any) -> Partition:
         """k-means of the features, made once for all who ask alike."""

@@ -94,7 +94,7 @@ class TemperatureEnsemble(OfParts, TemperatureCalibrator):
         for member in (nearest, line):
             member._remember(fitted)
         for member in members:
-            member.note_shapes(data.logits, data.features)
+            member.note_shapes(data.n_classes, data.features)
         line.clipped_share_ = float(line._is_clipped(data.features).mean())
         return list(members)
 

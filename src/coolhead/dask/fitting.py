@@ -223,7 +223,7 @@ def _remember(calibrator: Any, table: Table, fitted: ClusterTemperatures) -> Any
 
 
 def _shaped(calibrator: Any, table: Table) -> Any:
-    return calibrator.note_shapes(table["logits"], table.get("features"))
+    return calibrator.note_shapes(table["logits"].shape[1], table.get("features"))
 
 
 def _equal_domains(table: Table, domain_weights: str) -> Table:

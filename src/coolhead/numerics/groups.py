@@ -128,7 +128,7 @@ def group_sums(
             np.bincount(codes, squares, groups.count),
         ),
         log_inverse,
-        dtype or computing_dtype(rows.logits),
+        dtype or computing_dtype(rows.whole),
     )
 
 

@@ -1,7 +1,7 @@
 """One pass over the logits: what the temperature solver needs of every row."""
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -29,19 +29,30 @@ LOWEST = {np.float32: -200.0, np.float64: -1000.0}
 class Rows:
     """Logits with labels, and the facts about each row that never change.
 
+    whole : (m, k) logits, of which these are the rows `index`, or all where it is None:
+    logits are large, and whoever leaves rows out again and again need not copy them.
     peak : (n,) largest logit; gap : (n,) peak minus the label's logit;
     drop : (n,) peak minus the mean of all logits but -inf; spread : (n,) peak minus the
     mean of the logits within `reach` (see `masks`). All differences are float64, >= 0.
     deepest : the largest distance of any logit to the peak of its row.
     """
 
-    logits: np.ndarray
+    whole: np.ndarray
     peak: np.ndarray
     gap: np.ndarray
     drop: np.ndarray
     spread: np.ndarray
     deepest: float
     reach: float
+    index: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.peak)
+
+    @cached_property
+    def logits(self) -> np.ndarray:
+        """(n, k), copied when first asked for."""
+        return self.whole if self.index is None else self.whole[self.index]
 
     def typical_spread(self, weights: np.ndarray | None = None) -> float:
         """The unit of temperatures, as `Totals.typical_spread` has it per group."""
@@ -51,12 +62,18 @@ class Rows:
         """Some of the rows."""
         return replace(
             self,
-            logits=self.logits[index],
             peak=self.peak[index],
             gap=self.gap[index],
             drop=self.drop[index],
             spread=self.spread[index],
+            index=self.places(np.arange(len(self))[index]),
         )
+
+    def places(self, index: np.ndarray | None) -> np.ndarray | None:
+        """Where in `whole` these rows (the rows `index` of them) are; None for all."""
+        if self.index is None or index is None:
+            return self.index if index is None else index
+        return self.index[index]
 
 
 class Moments(NamedTuple):
@@ -121,8 +138,8 @@ def row_moments(
     `index` restricts the pass to those rows; b has one entry per row visited. `dtype`
     is what to compute in, by default the computing precision of the logits.
     """
-    logits = rows.logits
-    n_rows = len(logits) if index is None else len(index)
+    logits, places = rows.whole, rows.places(index)
+    n_rows = len(rows) if index is None else len(index)
     out = Moments(np.empty(n_rows), np.empty(n_rows), np.empty(n_rows))
     dtype = dtype or computing_dtype(logits)
     # Distances to the peak are small numbers: they may be rounded, the logits may not.
@@ -132,9 +149,10 @@ def row_moments(
 
     def work(block: slice, buffers: tuple[np.ndarray, np.ndarray]) -> None:
         pick = block if index is None else index[block]
+        here = logits[block if places is None else places[block]]
         z, p = (buffer[: block.stop - block.start] for buffer in buffers)
         with np.errstate(over="ignore"):
-            np.subtract(logits[pick], rows.peak[pick, None], out=z, dtype=apart)
+            np.subtract(here, rows.peak[pick, None], out=z, dtype=apart)
             np.multiply(z, scale[block, None], out=z)
         if masked:  # zero times infinity is no number
             np.maximum(z, LOWEST[dtype], out=z)

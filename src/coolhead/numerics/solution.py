@@ -62,6 +62,10 @@ class Solution(NamedTuple):
     n_samples: np.ndarray
     log_temperature_se: np.ndarray
 
+    def of(self, groups: np.ndarray) -> "Solution":
+        """Of some of the groups."""
+        return Solution(*(column[groups] for column in self))
+
 
 def as_fit(solution: Solution, names: np.ndarray | None) -> TemperatureFit:
     """Arrays for named groups; scalars where all rows were one unnamed group."""

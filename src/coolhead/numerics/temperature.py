@@ -87,7 +87,7 @@ def solve_temperatures(
         rough = partial(group_sums, rows, groups, some, dtype=np.float32)
     single = partial(group_sums, rows, groups, None, dtype=np.float32)
     double = partial(group_sums, rows, groups, None, dtype=np.float64)
-    dtype = solving_dtype(rows.logits, len(rows.logits))
+    dtype = solving_dtype(rows.whole, len(rows))
     problem = TemperatureProblem(totals, rough, single, double, dtype)
     return solve(problem, penalty, start)
 

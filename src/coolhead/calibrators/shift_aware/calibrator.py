@@ -21,6 +21,7 @@ from coolhead.calibrators.shift_aware.training import (
     TrainingReference,
     describe_reference,
 )
+from coolhead.numerics.moments import Rows
 
 DEFAULT_PENALTY = 8.0
 PENALTY_GRID = (2.0, 8.0, 32.0, 128.0)
@@ -81,9 +82,7 @@ class ShiftAwareTemperature(TemperatureCalibrator):
         domains = data.domains
         self.training_reference_, notes = self._find_reference(data)
         row_weights = domains.row_weights(data.weights)
-        columns, column_penalty = self._columns(
-            data.logits, data.features, data.row_memo
-        )
+        columns, column_penalty = self._columns(data.rows, data.features, data.row_memo)
         self.standard_ = standardise(columns, row_weights)
         # The offset is no one's where all rows, or none, are of the source.
         of_source = domains.source_rows & ~domains.is_source.all()
@@ -101,7 +100,7 @@ class ShiftAwareTemperature(TemperatureCalibrator):
         self.status_ = "; ".join([supported.status, *notes])
 
     def _columns(
-        self, logits: np.ndarray, features: np.ndarray, known: dict | None = None
+        self, logits: np.ndarray | Rows, features: np.ndarray, known: dict | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         chosen = DEFAULT if self.descriptors is None else self.descriptors
         return describe(chosen, logits, features, self.training_reference_, known)

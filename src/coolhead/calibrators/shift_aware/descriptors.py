@@ -7,6 +7,7 @@ by their names.
 
 from collections.abc import Callable, Hashable, Sequence
 from contextvars import ContextVar
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,9 +17,10 @@ from coolhead.calibrators.shift_aware.training import (
     fingerprint,
     unit_rows,
 )
-from coolhead.numerics.blocks import row_blocks, row_sums
+from coolhead.numerics.blocks import block_buffer, row_blocks, row_sums
 from coolhead.numerics.checks import check_finite
 from coolhead.numerics.masks import REACH
+from coolhead.numerics.moments import Rows
 from coolhead.numerics.threads import each_block
 
 SMALLEST_DISTANCE = 1e-6
@@ -129,7 +131,7 @@ DESCRIPTORS: dict[str, Descriptor] = {
 
 def describe(
     descriptors: Sequence[str | Descriptor],
-    logits: np.ndarray,
+    logits: np.ndarray | Rows,
     features: np.ndarray,
     reference: TrainingReference,
     known: dict[Hashable, np.ndarray] | None = None,
@@ -139,6 +141,7 @@ def describe(
     A descriptor of q columns gets the penalty q² for each: together they can then
     move the temperature about as far as a descriptor of one column.
 
+    logits : (n, k), or the rows that would have to copy them.
     known : columns of these rows that were found before; those found now are added.
         Whoever leaves out domains leaves the source, and so the reference, as it was.
     """
@@ -148,7 +151,8 @@ def describe(
     try:
         for descriptor in descriptors:
             if (descriptor, whose) not in known:
-                found = _column(_named(descriptor), logits, features, reference)
+                array = logits.logits if isinstance(logits, Rows) else logits
+                found = _column(_named(descriptor), array, features, reference)
                 known[descriptor, whose] = found
     finally:
         _FOUND.reset(token)
@@ -217,21 +221,23 @@ def _peaks(logits: np.ndarray, reach: float) -> tuple[np.ndarray, np.ndarray]:
     height, margin = np.empty((2, len(logits)))
     reach = min(reach, 1e149)
 
-    def work(rows: slice, _) -> None:
+    def work(rows: slice, buffer: np.ndarray) -> None:
+        block, drops = logits[rows], buffer[: rows.stop - rows.start]
         # Differences of numbers near the largest double would overflow.
-        block = logits[rows]
         if block.dtype.itemsize > 4:
             block = np.clip(block, -1e150, 1e150)
-        two = np.partition(block, -2, axis=1)[:, -2:].astype(np.float64)
-        margin[rows] = two[:, 1] - two[:, 0]
-        drops = two[:, 1:] - block
-        height[rows] = row_sums(drops) / drops.shape[1]
+        each, top = np.arange(len(block)), block.argmax(axis=1)
+        with np.errstate(over="ignore"):
+            np.subtract(block[each, top, None], block, out=drops, dtype=drops.dtype)
+            height[rows] = row_sums(drops) / drops.shape[1]
         if drops.max() > reach:
             useful = drops <= reach
             count = np.maximum(useful.sum(axis=1), 1)
-            height[rows] = np.where(useful, drops, 0).sum(axis=1) / count
+            height[rows] = np.where(useful, drops, 0).sum(axis=1, dtype=float) / count
+        drops[each, top] = np.inf
+        margin[rows] = drops.min(axis=1)
 
-    each_block(logits.shape, work)
+    each_block(logits.shape, work, partial(block_buffer, logits))
     alone = margin > reach
     height = np.maximum(height, np.finfo(np.float32).tiny)
     usual = reach / REACH

@@ -9,8 +9,9 @@ from coolhead.numerics.moments import Rows, row_moments
 LARGEST_STEP = 2.0
 MAX_STEPS = 40
 CLAMPED_SHARE = 0.005
-# Newton's last step, too small to need a look at where it leads.
-SURE_GAIN = 1e-7
+# Newton's last step, too small to need a look at where it leads; and too small to
+# change a choice between two fits.
+SURE_GAIN, FAIR_GAIN = 1e-7, 1e-5
 
 
 class Standard(NamedTuple):
@@ -61,46 +62,86 @@ class LogLinearProblem(NamedTuple):
     prior: np.ndarray
     limits: tuple[float, float]
 
+    def take(self, index: np.ndarray) -> "LogLinearProblem":
+        """The problem on some of the rows."""
+        weights = self.row_weights[index]
+        return self._replace(
+            rows=self.rows.take(index),
+            design=self.design[index],
+            row_weights=weights / weights.sum(),
+        )
+
 
 class Point(NamedTuple):
-    """Loss at some weights, with its gradient and the two curvatures per row."""
+    """Mean loss at some weights, and the two curvatures of every row; no penalty."""
 
+    weights: np.ndarray
     loss: float
-    gradient: np.ndarray
     slope: np.ndarray
     bend: np.ndarray
 
 
 def fit_log_linear(problem: LogLinearProblem, start: np.ndarray) -> np.ndarray:
     """Weights (1 + p,) of smallest penalised loss, by damped Newton steps."""
-    weights, here = start, evaluate(problem, start)
-    for _ in range(MAX_STEPS):
-        step = _newton_step(problem, here)
-        if -here.gradient @ step < SURE_GAIN:
-            return weights + step
-        weights, there = _descend(problem, weights, here, step)
-        if here.loss - there.loss < 1e-8:
-            break
-        here = there
-    return weights
+    return _search(problem, evaluate(problem, start), SURE_GAIN)[0]
+
+
+def fit_path(
+    problem: LogLinearProblem, penalties: list[np.ndarray]
+) -> list[np.ndarray]:
+    """Weights under one penalty after the other, precise enough to choose among them.
+
+    What is known of the loss where one search ended serves to begin the next.
+    """
+    found, here = [], evaluate(problem, problem.prior)
+    for penalty in penalties:
+        weights, here = _search(problem._replace(penalty=penalty), here, FAIR_GAIN)
+        found.append(weights)
+    return found
 
 
 def evaluate(problem: LogLinearProblem, weights: np.ndarray) -> Point:
-    """Loss and derivatives with respect to the log temperature."""
+    """Loss and derivatives with respect to the log temperature, in one pass."""
     log_temperature = np.clip(problem.design @ weights, *problem.limits)
     moments = row_moments(problem.rows, np.exp(-log_temperature))
-    apart = weights - problem.prior
-    slope = -problem.row_weights * moments.score
-    loss = problem.row_weights @ moments.loss + 0.5 * problem.penalty @ np.square(apart)
     return Point(
-        float(loss),
-        slope @ problem.design + problem.penalty * apart,
-        slope,
+        weights,
+        float(problem.row_weights @ moments.loss),
+        -problem.row_weights * moments.score,
         problem.row_weights * moments.curvature,
     )
 
 
-def _newton_step(problem: LogLinearProblem, here: Point) -> np.ndarray:
+def _search(
+    problem: LogLinearProblem, here: Point, sure_gain: float
+) -> tuple[np.ndarray, Point]:
+    """The minimum, and the last point on the way that was looked at."""
+    for _ in range(MAX_STEPS):
+        gradient = _gradient(problem, here)
+        step = _newton_step(problem, here, gradient)
+        if -gradient @ step < sure_gain:
+            return here.weights + step, here
+        there = _descend(problem, here, step)
+        gain = _loss(problem, here) - _loss(problem, there)
+        here = there
+        if gain < 1e-8:
+            break
+    return here.weights, here
+
+
+def _loss(problem: LogLinearProblem, here: Point) -> float:
+    apart = here.weights - problem.prior
+    return here.loss + 0.5 * float(problem.penalty @ np.square(apart))
+
+
+def _gradient(problem: LogLinearProblem, here: Point) -> np.ndarray:
+    apart = here.weights - problem.prior
+    return here.slope @ problem.design + problem.penalty * apart
+
+
+def _newton_step(
+    problem: LogLinearProblem, here: Point, gradient: np.ndarray
+) -> np.ndarray:
     """Newton's step; where the loss is not convex, with its convex part only."""
     penalty = np.diag(problem.penalty + 1e-9)
     design = problem.design
@@ -110,19 +151,16 @@ def _newton_step(problem: LogLinearProblem, here: Point) -> np.ndarray:
             np.linalg.cholesky(hessian)
         except np.linalg.LinAlgError:
             continue
-        step = -np.linalg.solve(hessian, here.gradient)
+        step = -np.linalg.solve(hessian, gradient)
         longest = np.abs(design @ step).max()
         return step * min(1.0, LARGEST_STEP / max(longest, 1e-12))
-    return -here.gradient
+    return -gradient
 
 
-def _descend(
-    problem: LogLinearProblem, weights: np.ndarray, here: Point, step: np.ndarray
-) -> tuple[np.ndarray, Point]:
+def _descend(problem: LogLinearProblem, here: Point, step: np.ndarray) -> Point:
     """Halve the step until the loss does not grow; stay if it never stops growing."""
     for halvings in range(10):
-        proposal = weights + step / 2**halvings
-        there = evaluate(problem, proposal)
-        if there.loss <= here.loss:
-            return proposal, there
-    return weights, here
+        there = evaluate(problem, here.weights + step / 2**halvings)
+        if _loss(problem, there) <= _loss(problem, here):
+            return there
+    return here

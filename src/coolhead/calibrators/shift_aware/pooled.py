@@ -7,7 +7,12 @@ from scipy.special import stdtrit
 
 from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.domains import SMALLEST_DOMAIN, leave_one_out
-from coolhead.calibrators.shift_aware.loglinear import LogLinearProblem, fit_log_linear
+from coolhead.calibrators.shift_aware.loglinear import (
+    LogLinearProblem,
+    fit_log_linear,
+    fit_path,
+)
+from coolhead.numerics.groups import strided_rows, warm_start_strides
 from coolhead.numerics.moments import row_moments
 from coolhead.numerics.solution import Solution, Status
 from coolhead.numerics.temperature import solve_temperatures
@@ -25,15 +30,19 @@ class TemperatureRange(NamedTuple):
     status: str
 
 
-def find_range(data: CalibrationData, row_weights: np.ndarray) -> TemperatureRange:
+def find_range(
+    data: CalibrationData, row_weights: np.ndarray, each: Solution | None = None
+) -> TemperatureRange:
     """Set-level temperature, and those of the domains widened by a margin.
+
+    each : temperatures of the domains, if they are known.
 
     Domains too small to have a temperature of their own do not widen the range. A
     domain without a single mistake asks for T = 0, which no finite sample can support;
     it counts as T = 1.
     """
     codes = np.zeros_like(data.domains.codes)
-    each = data.domain_temperatures()
+    each = data.domain_temperatures() if each is None else each
     whole = solve_temperatures(data.rows, codes, row_weights, start=_between(each))
     solved = np.log(np.concatenate([whole.temperature, each.temperature]))
     status = np.concatenate([whole.status, each.status])
@@ -65,19 +74,34 @@ def fit_weights(
     row_weights: np.ndarray,
     penalty: np.ndarray,
     supported: TemperatureRange,
-    start: np.ndarray | None = None,
 ) -> np.ndarray:
     """Intercept and slopes, (1 + p,).
 
     penalty : (1 + p,) prior rows per column; n effective rows weigh n / penalty as much
         as the wish for a slope of zero, so scarce data stays at the set-level T.
     """
-    prior = np.zeros(design.shape[1])
+    problem = _problem(data, design, row_weights, supported)._replace(
+        penalty=penalty * np.square(row_weights).sum()
+    )
+    start, codes = problem.prior, data.domains.codes
+    strides = warm_start_strides(np.bincount(codes))
+    if strides is not None:
+        start = fit_log_linear(problem.take(strided_rows(codes, strides)), start)
+    return fit_log_linear(problem, start)
+
+
+def _problem(
+    data: CalibrationData,
+    design: np.ndarray,
+    row_weights: np.ndarray,
+    supported: TemperatureRange,
+) -> LogLinearProblem:
+    """Still without a penalty; its wish is the set-level temperature and no slopes."""
+    none = np.zeros(design.shape[1])
+    prior = none.copy()
     prior[0] = supported.log_temperature
-    penalty = penalty * np.square(row_weights).sum()
     limits = supported.lowest, supported.highest
-    problem = LogLinearProblem(data.rows, design, row_weights, penalty, prior, limits)
-    return fit_log_linear(problem, prior if start is None else start)
+    return LogLinearProblem(data.rows, design, row_weights, none, prior, limits)
 
 
 def left_out_losses(
@@ -92,22 +116,19 @@ def left_out_losses(
     """
     kept = np.flatnonzero(thin_domains(data.domains.codes))
     thin, design, row_weights = data.take(kept), design[kept], row_weights[kept]
-    thin.domain_temperatures()  # before the folds, which would each solve them again
     losses = []
     for fold in leave_one_out(data.domains):
         train = np.flatnonzero(fold.inside[kept])
         test = np.flatnonzero(fold.outside[kept])
         inside, own = thin.take(train), row_weights[train] / row_weights[train].sum()
-        supported = find_range(inside, own)
-        weights, scores = None, []
-        for penalty in penalties:
-            weights = fit_weights(
-                inside, design[train], own, penalty, supported, weights
-            )
-            line = np.clip(design[test] @ weights, supported.lowest, supported.highest)
-            loss = row_moments(thin.rows, np.exp(-line), test).loss
-            scores.append(np.average(loss, weights=row_weights[test]))
-        losses.append(scores)
+        there = np.isin(data.domains.names, inside.domains.names)
+        supported = find_range(inside, own, data.domain_temperatures().of(there))
+        problem = _problem(inside, design[train], own, supported)
+        scale = np.square(own).sum()
+        path = fit_path(problem, [scale * each for each in penalties])
+        lines = [np.clip(design[test] @ weights, *problem.limits) for weights in path]
+        found = [row_moments(thin.rows, np.exp(-line), test).loss for line in lines]
+        losses.append(np.average(found, axis=1, weights=row_weights[test]))
     return np.array(losses).T
 
 
