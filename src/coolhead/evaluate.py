@@ -12,6 +12,7 @@ from coolhead.metrics.null_level import expected_calibration_error_null
 from coolhead.metrics.scores import score_probabilities
 from coolhead.numerics import softmax
 from coolhead.numerics.checks import check_calibrator
+from coolhead.numerics.softmax import RowScores
 
 
 class DomainScores(NamedTuple):
@@ -67,15 +68,17 @@ def evaluate_domains(
     if archive.logits is None or archive.labels is None:
         raise ValueError("the archive has no logits or no labels; wanted both")
     check_calibrator(calibrator)
-    names = [name for name, n in archive.domain_sizes().items() if n]
-    lines = []
-    for name in names:
-        part = archive.select(name) if len(names) > 1 else archive
-        role = domain_role(name, fitted_on, source)
-        lines.append(_score(calibrator, part, name, role, n_draws, random_state))
-    if len(names) > 1:
-        lines.append(_score(calibrator, archive, "all", "", n_draws, random_state))
-    return lines
+    labels, codes = np.asarray(archive.labels), archive.domain_codes
+    # The logits are read twice, whatever the number of domains; the rest is of vectors.
+    before = softmax.score_rows(np.asarray(archive.logits), labels, 1.0)
+    after = _calibrated(calibrator, archive)
+    scored = _ScoredRows(before, after, labels)
+    draws, lines = (n_draws, random_state), []
+    for code, name in enumerate(archive.domain_names):
+        if (codes == code).any():
+            role = domain_role(name, fitted_on, source)
+            lines.append(_score(scored.rows(codes == code), name, role, draws))
+    return lines if len(lines) == 1 else [*lines, _score(scored, "all", "", draws)]
 
 
 def domain_role(
@@ -89,22 +92,26 @@ def domain_role(
     return "calibration" if name in set(fitted_on) else "unseen"
 
 
+class _ScoredRows(NamedTuple):
+    before: RowScores
+    after: RowScores
+    labels: np.ndarray
+
+    def rows(self, index: np.ndarray) -> "_ScoredRows":
+        before = RowScores(*(column[index] for column in self.before))
+        after = RowScores(*(column[index] for column in self.after))
+        return _ScoredRows(before, after, self.labels[index])
+
+
 def _score(
-    calibrator: Any,
-    archive: DomainArchive,
-    name: str,
-    role: str,
-    n_draws: int,
-    random_state: int,
+    scored: _ScoredRows, name: str, role: str, draws: tuple[int, int]
 ) -> DomainScores:
-    logits, labels = np.asarray(archive.logits), np.asarray(archive.labels)
-    before, guessed = softmax.confidence(logits, 1.0)
-    after, predicted, nll_after = _calibrated(calibrator, archive)
-    right = {"before": guessed == labels, "after": predicted == labels}
-    confidences = {"before": before, "after": after}
+    before, after, labels = scored
+    right = {"before": before.predicted == labels, "after": after.predicted == labels}
+    n_draws, random_state = draws
     found = paired_bootstrap(
         right,
-        confidences,
+        {"before": before.confidence, "after": after.confidence},
         baseline="before",
         n_draws=n_draws,
         random_state=random_state,
@@ -113,29 +120,22 @@ def _score(
         domain=name,
         n_rows=len(labels),
         accuracy=float(right["after"].mean()),
-        confidence=float(np.mean(after, dtype=np.float64)),
+        confidence=float(np.mean(after.confidence, dtype=np.float64)),
         ece_before=found.estimates["before"],
         ece_after=found.estimates["after"],
         ece_change=found.differences["after"],
-        ece_noise=float(expected_calibration_error_null(after)),
-        nll_before=float(softmax.log_loss_rows(logits, labels, 1.0).mean()),
-        nll_after=nll_after,
+        ece_noise=float(expected_calibration_error_null(after.confidence)),
+        nll_before=float(before.log_loss.mean()),
+        nll_after=float(after.log_loss.mean()),
         role=role,
         seen=None if role == "" else role != "unseen",
     )
 
 
-def _calibrated(
-    calibrator: Any, archive: DomainArchive
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Confidence, predicted class and mean loss after calibration."""
+def _calibrated(calibrator: Any, archive: DomainArchive) -> RowScores:
     logits, labels = np.asarray(archive.logits), np.asarray(archive.labels)
     if hasattr(calibrator, "temperature"):
         temperature = calibrator.temperature(logits, archive.features)
-        losses = softmax.log_loss_rows(logits, labels, temperature)
-        confidence, predicted = softmax.confidence(logits, temperature)
-    else:
-        probabilities = calibrator.predict_proba(logits, archive.features)
-        found = score_probabilities(labels, probabilities)
-        confidence, predicted, losses, _ = found
-    return confidence, predicted, float(losses.mean())
+        return softmax.score_rows(logits, labels, temperature)
+    probabilities = calibrator.predict_proba(logits, archive.features)
+    return score_probabilities(labels, probabilities)
