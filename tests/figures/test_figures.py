@@ -354,6 +354,13 @@ def test_labels_of_a_crowded_map_lie_apart(tables):
             assert abs(x - other_x) >= LABEL_WIDTH or abs(y - other_y) >= LABEL_HEIGHT
 
 
+@pytest.mark.parametrize("temperature", [1e-8, 0.01, 1.0, 30.0])
+def test_one_temperature_far_from_one_has_a_width(temperature):
+    spread = pl.DataFrame({"method": ["a"] * 5, "value": [temperature] * 5})
+    low, high = figures.temperatures(spread).get_xlim()
+    assert low < min(1, temperature) <= max(1, temperature) < high
+
+
 def test_temperatures_are_coloured_by_factor():
     colours = temperature_colours([1, 10, 100], 1, 100)
     assert colours.tolist() == [WARMTH[0], WARMTH[3], WARMTH[5]]
