@@ -15,6 +15,7 @@ from coolhead.cli.terminal import InputKind, InputOption, JsonOption
 
 if TYPE_CHECKING:
     from coolhead.archive import DomainArchive
+    from coolhead.calibrators.data import CalibrationData
 
 
 def fit(
@@ -53,12 +54,9 @@ def fit(
     import numpy as np
 
     from coolhead.archive import load_archive
-    from coolhead.calibrators.base import TemperatureCalibrator
     from coolhead.calibrators.data import CalibrationData, fit_with
-    from coolhead.calibrators.select.stacking import warn_of_harm
     from coolhead.cli.methods import build_method, is_outside
     from coolhead.cli.terminal import plain_warnings, print_json, print_pairs
-    from coolhead.new_domain.evidence import gather_evidence
     from coolhead.persist import save_calibrator
     from coolhead.plugins import full_name
 
@@ -78,12 +76,7 @@ def fit(
             reference_features=_reference(calibrator, reference),
         )
         fit_with(calibrator, data)
-        if isinstance(calibrator, TemperatureCalibrator) and not data.target:
-            # What left-out domains tell: `coolhead expect` answers with it.
-            known = calibrator.evidence_ = gather_evidence(calibrator, data)
-            if not hasattr(calibrator, "harmed_"):
-                # Those that leave domains out themselves have said so in `fit`.
-                warn_of_harm(known.domains, known.loss_changes)
+        _leave_out(calibrator, data)
         named: dict[str, Any] = {
             "method": method,
             "input": kind,
@@ -133,6 +126,22 @@ def _reference(calibrator: Any, path: Path | None) -> Any:
     if features is None:
         raise ValueError(f"{path} has no features; wanted those of training rows")
     return features
+
+
+def _leave_out(calibrator: Any, data: "CalibrationData") -> None:
+    """Ask left-out domains, each once: for `coolhead expect`, and for a warning."""
+    from coolhead.calibrators.base import TemperatureCalibrator
+    from coolhead.calibrators.left_out import warn_where_worse
+    from coolhead.calibrators.select.stacking import warn_of_harm
+    from coolhead.new_domain.evidence import gather_evidence
+
+    if not isinstance(calibrator, TemperatureCalibrator):
+        warn_where_worse(calibrator, data)
+        return
+    known = calibrator.evidence_ = gather_evidence(calibrator, data)
+    if not hasattr(calibrator, "harmed_"):
+        # Those that leave domains out themselves have said so in `fit`.
+        warn_of_harm(known.domains, known.loss_changes)
 
 
 def split_names(text: str | None) -> list[str] | None:
