@@ -134,7 +134,7 @@ def drawings(tables):
             tables["arrival"], ax, methods=[METHODS[2], f"{METHODS[2]}+batch+20"]
         ),
         "error_by_labels": lambda ax: figures.error_by_labels(tables["arrival"], ax),
-        "evidence": lambda ax: figures.evidence(tables["arrival"], ax),
+        "arrival": lambda ax: figures.arrival(tables["arrival"], ax),
     }
 
 
@@ -176,7 +176,7 @@ def test_arrivals_are_drawn_as_they_are(tables):
         figures.expected_accuracy(tables["arrival"], methods=["plain+20"])
     ax = figures.error_by_labels(tables["arrival"])
     assert [line.get_xdata().tolist() for line in ax.lines] == [[0], [0, 1], [1]]
-    ax = figures.evidence(tables["arrival"])
+    ax = figures.arrival(tables["arrival"])
     told = [text.get_text() for text in ax.get_yticklabels()]
     assert len(told) == 3 and all("covers 50 %, 40 points wide" in t for t in told)
     assert ax.lines[1].get_xdata().tolist() == pytest.approx([20])
