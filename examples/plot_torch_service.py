@@ -52,7 +52,7 @@ held_out = {
     "sans": loader("sans", 0, 8),
     "uci": loader("uci", 0, 3),
 }
-calibrated = ch.torch.calibrate(net, held_out, ch.TemperatureEnsemble())
+calibrated = ch.torch.calibrate(net, held_out)
 calibrator = calibrated.softmax.calibrator
 seen = ch.torch.collect_predictions(net, held_out)
 rows = (calibrator, seen.features, seen.domains)

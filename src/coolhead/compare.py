@@ -1,9 +1,10 @@
 """Which method would have served each domain best, had it been the unseen one."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from coolhead.archive import DomainArchive
 from coolhead.calibrators.data import CalibrationData, fit_with, fresh
@@ -37,6 +38,8 @@ def compare_methods(
     archive: DomainArchive,
     methods: Mapping[str, Any],
     *,
+    source: Sequence[str] = (),
+    reference_features: ArrayLike | None = None,
     n_draws: int = 1000,
     random_state: int = 0,
 ) -> list[MethodScore]:
@@ -44,44 +47,57 @@ def compare_methods(
 
     Parameters
     ----------
-    archive : labelled predictions of at least two domains.
+    archive : labelled predictions of at least two domains beside the source.
     methods : name -> calibrator, which is cloned. "uncalibrated" comes on its own.
+    source : domains the classifier was trained on, held-out rows of which are in the
+        archive. They are never left out, and only methods that take them see them.
+    reference_features : (r, d) of rows the classifier was trained on, likewise.
     n_draws, random_state : of the paired bootstrap.
     """
     if archive.logits is None or archive.labels is None:
         raise ValueError("the archive has no logits or no labels; wanted both")
+    data = CalibrationData.of(
+        np.asarray(archive.logits),
+        np.asarray(archive.labels),
+        features=archive.features,
+        sample_domain=archive.domains,
+        source_domain=list(source) or None,
+        reference_features=reference_features,
+    )
     names = [name for name, n in archive.domain_sizes().items() if n]
+    names = [name for name in names if name not in set(source)]
     if len(names) < 2:
+        found = f"there is one domain ({names[0]})" if names else "there is no domain"
+        beside = " beside the source" if source else ""
         raise ValueError(
-            f"there is one domain ({names[0]}); wanted at least two, to leave one out"
+            f"{found}{beside}; wanted at least two{beside}, to leave one out"
         )
     scores = []
     for name in names:
-        others = archive.select(*(other for other in names if other != name))
-        left_out = archive.select(name)
-        right, confidence = _predict(others, left_out, methods)
+        there = data.sample_domain == name
+        left_out = data.take(there)
+        right, confidence = _predict(data.take(~there), left_out, methods)
         found = _bootstrap(right, confidence, n_draws, random_state)
         scores += _lines(name, len(left_out), found)
     return scores
 
 
 def _predict(
-    seen: DomainArchive, unseen: DomainArchive, methods: Mapping[str, Any]
+    seen: CalibrationData, unseen: CalibrationData, methods: Mapping[str, Any]
 ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """Correctness and confidence of every method on the unseen domain."""
-    labels, logits = np.asarray(unseen.labels), np.asarray(unseen.logits)
-    predictions = {UNCALIBRATED: softmax.confidence(logits, 1.0)}
-    # One record for all methods: those with the same clusters share one k-means.
-    data = CalibrationData.of(
-        np.asarray(seen.logits),
-        np.asarray(seen.labels),
-        features=seen.features,
-        sample_domain=seen.domains,
-    )
+    predictions = {UNCALIBRATED: softmax.confidence(unseen.logits, 1.0)}
+    # To a method that cannot tell it apart, the source is no calibration domain. One
+    # record for all the others: those with the same clusters share one k-means.
+    source = seen.domains.source_rows
+    away = seen.take(~source) if source.any() else seen
     for name, method in methods.items():
-        fitted = fit_with(fresh(method), data)
-        predictions[name] = fitted.confidence(logits, unseen.features)
-    right = {name: predicted == labels for name, (_, predicted) in predictions.items()}
+        own = seen if "source" in getattr(method, "takes", ()) else away
+        fitted = fit_with(fresh(method), own)
+        predictions[name] = fitted.confidence(unseen.logits, unseen.features)
+    right = {
+        name: predicted == unseen.labels for name, (_, predicted) in predictions.items()
+    }
     return right, {name: conf for name, (conf, _) in predictions.items()}
 
 

@@ -10,8 +10,8 @@ from coolhead.metrics.bootstrap import paired_bootstrap
 from coolhead.metrics.intervals import Interval
 from coolhead.metrics.null_level import expected_calibration_error_null
 from coolhead.metrics.scores import score_probabilities
+from coolhead.models.kinds import check_calibrator
 from coolhead.numerics import softmax
-from coolhead.numerics.checks import check_calibrator
 from coolhead.numerics.softmax import RowScores
 
 

@@ -122,6 +122,7 @@ def test_frozen_is_never_refitted(sites):
     ids=lambda e: type(e).__name__,
 )
 @pytest.mark.parametrize("binary", [False, True])
+@pytest.mark.filterwarnings("ignore:.*better off uncalibrated")
 def test_binary_and_multiclass_with_string_labels(sites, estimator, binary):
     X, y, site = sites
     keep = y != "perhaps" if binary else np.full(len(y), True)
@@ -180,6 +181,7 @@ def test_frames_keep_their_column_names(sites):
     assert model.predict(frame).shape == (600,)
 
 
+@pytest.mark.filterwarnings("ignore:.*better off uncalibrated")
 def test_a_class_that_only_one_domain_has(sites):
     X, y, site = sites
     y = np.where((site != "rome") & (y == "yes"), "no", y)

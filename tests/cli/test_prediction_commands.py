@@ -12,7 +12,9 @@ import pytest
 
 from coolhead.archive import DomainArchive
 from coolhead.baselines.classwise.vector import VectorScaling
+from coolhead.calibrators.auto import AutoCalibrator
 from coolhead.calibrators.ensemble import TemperatureEnsemble
+from coolhead.calibrators.temperature import TemperatureScaling
 from coolhead.cli import COMMANDS, application
 from coolhead.metrics import expected_calibration_error
 from coolhead.numerics.probabilities import logits_from_probabilities
@@ -202,6 +204,75 @@ def test_compare_leaves_out_each_domain(run, npz, predictions):
     assert found["real", "ensemble"] == pytest.approx(wanted, abs=1e-7)
     assert {name for _, name in found} == {"uncalibrated", "set-level", "ensemble"}
     assert "left out" in run(*words)[1]
+
+
+def test_compare_tells_the_source_to_those_who_take_it(run, npz, predictions, tmp_path):
+    training = tmp_path / "training.npz"
+    np.savez(training, features=predictions["features"][::2] - 1)
+    words = ["compare", npz, "--methods", "set-level,auto", "--draws", 50]
+    words += ["--source", "clipart", "--reference", training]
+    for more in ([], ["--domains", "product,real"]):
+        code, shown, err = run(*words, *more, "--json")
+        assert (code, err) == (0, "")
+        content = json.loads(shown)
+        # The source is never the unseen domain.
+        assert set(content["best"]) == {"product", "real"}
+        found = {
+            (score["domain"], score["method"]): score["ece"]["estimate"]
+            for score in content["scores"]
+        }
+        there, source = (predictions["domains"] == name for name in ("real", "clipart"))
+        given = {name: column[~there] for name, column in predictions.items()}
+        auto = AutoCalibrator().fit(
+            given["logits"],
+            given["labels"],
+            features=given["features"],
+            sample_domain=given["domains"],
+            source_domain="clipart",
+            reference_features=predictions["features"][::2] - 1,
+        )
+        away = ~there & ~source
+        plain = TemperatureScaling()
+        plain.fit(predictions["logits"][away], predictions["labels"][away])
+        rows = predictions["logits"][there], predictions["features"][there]
+        for name, calibrator in {"auto": auto, "set-level": plain}.items():
+            p = calibrator.predict_proba(*rows)
+            wanted = expected_calibration_error(predictions["labels"][there], p)
+            assert found["real", name] == pytest.approx(wanted, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason", "expected"),
+    [
+        (["--source", "clipart"], "TemperatureScaling treats all domains alike", 2),
+        (["--reference", "t.npz"], "TemperatureScaling does not look at training", 2),
+        (["--methods", "auto", "--source", "lab"], "source_domain names lab", 1),
+        (
+            ["--methods", "auto", "--source", "clipart,real"],
+            "there is one domain (product) beside the source; wanted at least two",
+            1,
+        ),
+        (
+            ["--methods", "auto", "--source", "clipart,real,product"],
+            "there is no domain beside the source; wanted at least two",
+            1,
+        ),
+        (
+            ["--methods", "set-level,platt", "--source", "clipart"],
+            "TemperatureScaling, PlattScaling treat all domains alike",
+            2,
+        ),
+    ],
+)
+def test_compare_refuses_sources_as_fit_does(
+    run, npz, tmp_path, monkeypatch, words, reason, expected
+):
+    monkeypatch.chdir(tmp_path)
+    np.savez("t.npz", features=np.zeros((5, 6)))
+    words = words if "--methods" in words else ["--methods", "set-level", *words]
+    code, _, complaint = run("compare", npz, *words)
+    assert code == expected
+    assert reason in " ".join(complaint.replace("│", " ").split())
 
 
 def test_every_kind_of_file_gives_the_same_calibrator(run, tmp_path, predictions):

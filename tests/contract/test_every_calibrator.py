@@ -192,7 +192,7 @@ def test_falling_confidence_and_wrong_answers_alarm(fits, name):
     def alarms(logits, labels):
         watch = ch.DriftMonitor.from_dict(json.loads(json.dumps(monitor.to_dict())))
         watch.update(calibrator.details(logits, features), labels, features=features)
-        return {found.kind for found in watch.check().evidence if found.alarm}
+        return {found.kind for found in watch.check().findings if found.alarm}
 
     assert alarms(logits, labels) == set()
     assert "confidence" in alarms(logits / 100, None)

@@ -1,14 +1,12 @@
-"""What is built around a calibrator: the wrapper, a new domain, pixels, the warning."""
+"""What is built around a calibrator: the wrapper, a new domain, pixels."""
 
 import importlib
 import pkgutil
-import re
 import sys
 
 import numpy as np
 import pytest
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.frozen import FrozenEstimator
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 import coolhead as ch
@@ -154,49 +152,3 @@ def rows_of(data):
     da = pytest.importorskip("dask.array")
     chunks = {0: 200}
     return [da.from_array(part).rechunk(chunks) for part in (data.logits, data.labels)]
-
-
-class Given(ClassifierMixin, BaseEstimator):
-    """A classifier whose scores are the first columns of X."""
-
-    classes_ = np.arange(3)
-
-    def fit(self, X, y):
-        return self
-
-    def decision_function(self, X):
-        return X[:, :3]
-
-
-@pytest.mark.parametrize(
-    "path", ["auto", "select", "wrapper", "coolhead fit", "coolhead fit set-level"]
-)
-def test_domains_that_disagree_are_warned_of_with_figures(path, run, tmp_path):
-    data = ch.datasets.simulate_domains([1.0, 6.0, 6.0])
-    logits, labels = np.asarray(data.logits), np.asarray(data.labels)
-    given = {"features": data.features, "sample_domain": data.domains}
-    said = r"1 of 3 domains, left out of the fit, were better off uncalibrated: site-0 "
-    said += r"\(NLL 0\.\d+ → \d\.\d+\); a new domain may be, too"
-    if path.startswith("coolhead"):
-        np.savez(
-            tmp_path / "p.npz",
-            logits=logits,
-            labels=labels,
-            features=data.features,
-            domains=data.domains,
-        )
-        words = ["--method", "set-level"] if path.endswith("set-level") else []
-        out = tmp_path / "c.skops"
-        code, _, complaint = run("fit", tmp_path / "p.npz", "--out", out, *words)
-        assert code == 0
-        assert len(re.findall(said, " ".join(complaint.split()))) == 1
-        return
-    with pytest.warns(UserWarning, match=said):
-        if path == "wrapper":
-            model = ch.CalibratedClassifier(FrozenEstimator(Given()))
-            X = np.column_stack([logits, data.features])
-            found = model.fit(X, labels, sample_domain=data.domains).calibrator_
-        else:
-            kind = ch.AutoCalibrator if path == "auto" else ch.SelectByDomain
-            found = kind().fit(logits, labels, **given)
-    assert found.harmed_ == ["site-0"]

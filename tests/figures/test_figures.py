@@ -134,7 +134,7 @@ def drawings(tables):
             tables["arrival"], ax, methods=[METHODS[2], f"{METHODS[2]}+batch+20"]
         ),
         "error_by_labels": lambda ax: figures.error_by_labels(tables["arrival"], ax),
-        "evidence": lambda ax: figures.evidence(tables["arrival"], ax),
+        "arrival": lambda ax: figures.arrival(tables["arrival"], ax),
     }
 
 
@@ -176,7 +176,7 @@ def test_arrivals_are_drawn_as_they_are(tables):
         figures.expected_accuracy(tables["arrival"], methods=["plain+20"])
     ax = figures.error_by_labels(tables["arrival"])
     assert [line.get_xdata().tolist() for line in ax.lines] == [[0], [0, 1], [1]]
-    ax = figures.evidence(tables["arrival"])
+    ax = figures.arrival(tables["arrival"])
     told = [text.get_text() for text in ax.get_yticklabels()]
     assert len(told) == 3 and all("covers 50 %, 40 points wide" in t for t in told)
     assert ax.lines[1].get_xdata().tolist() == pytest.approx([20])
@@ -352,6 +352,13 @@ def test_labels_of_a_crowded_map_lie_apart(tables):
         assert 0 <= y <= 1
         for other_x, other_y, _ in placed[:number]:
             assert abs(x - other_x) >= LABEL_WIDTH or abs(y - other_y) >= LABEL_HEIGHT
+
+
+@pytest.mark.parametrize("temperature", [1e-8, 0.01, 1.0, 30.0])
+def test_one_temperature_far_from_one_has_a_width(temperature):
+    spread = pl.DataFrame({"method": ["a"] * 5, "value": [temperature] * 5})
+    low, high = figures.temperatures(spread).get_xlim()
+    assert low < min(1, temperature) <= max(1, temperature) < high
 
 
 def test_temperatures_are_coloured_by_factor():

@@ -50,6 +50,7 @@ def store(tmp_path, monkeypatch):
     ids=["logistic", "lightgbm"],
 )
 @pytest.mark.filterwarnings("ignore::UserWarning:mlflow")
+@pytest.mark.filterwarnings("ignore:.*better off uncalibrated")
 def test_a_logged_model_says_the_same(store, estimator, trusted):
     X = pd.DataFrame(FEATURES, columns=[f"x{i}" for i in range(FEATURES.shape[1])])
     model = ch.CalibratedClassifier(estimator, ch.TemperatureEnsemble(n_clusters=2))

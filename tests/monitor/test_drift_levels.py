@@ -190,7 +190,7 @@ def test_all_kinds_together_keep_the_level():
             labels[half[1]],
             features=features[half[1]],
         )
-        assert all(found.alarm is not None for found in monitor.check().evidence)
+        assert all(found.alarm is not None for found in monitor.check().findings)
         alarms += monitor.check().alarm
     assert alarms / 60 < at_most(RATE, 60)
 

@@ -156,7 +156,7 @@ def test_the_new_domain_is_told_and_drawn(made, page):
     assert f"Auto: {held} 5 of 6 (83\N{NO-BREAK SPACE}%)" in section
     assert f"Auto + batch + 20 labels: {held} 6 of 6" in section
     assert "was off by 2.0 points" in section
-    for name in ("expected_accuracy", "error_by_labels", "evidence"):
+    for name in ("expected_accuracy", "error_by_labels", "arrival"):
         assert f'class="figure {name}"' in section
     (table,) = [t for t in all_tables(made) if t.name == "new-domain"]
     cells = {(c["row"], c["column"]): c for c in table.cells.iter_rows(named=True)}

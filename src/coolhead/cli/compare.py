@@ -6,6 +6,14 @@ from typing import Annotated, Any
 import typer
 
 from coolhead.cli.methods import ClustersOption, SeedOption
+from coolhead.cli.source import (
+    ReferenceOption,
+    SourceOption,
+    find_sources,
+    load_labelled,
+    read_reference,
+    split_names,
+)
 from coolhead.cli.terminal import DrawsOption, InputKind, InputOption, JsonOption
 
 
@@ -17,6 +25,8 @@ def compare(
     domains: Annotated[
         str | None, typer.Option(help="Domains to use, as in a,b,c.")
     ] = None,
+    source: SourceOption = None,
+    reference: ReferenceOption = None,
     scores: InputOption = InputKind.LOGITS,
     clusters: ClustersOption = 8,
     draws: DrawsOption = 1000,
@@ -26,9 +36,9 @@ def compare(
     """Leave out each domain in turn: which method would have served it best?"""
     from coolhead.files import check_input
 
-    check_input(predictions)
-    from coolhead.archive import load_archive
-    from coolhead.cli.fit import split_names
+    for path in (predictions, reference):
+        if path is not None:
+            check_input(path)
     from coolhead.cli.methods import build_method
     from coolhead.cli.terminal import plain_warnings, print_json
     from coolhead.compare import compare_methods, mean_scores
@@ -37,12 +47,20 @@ def compare(
         name: build_method(name, clusters, seed)
         for name in split_names(methods) or default_methods()
     }
+    sources = find_sources(list(built.values()), source)
     with plain_warnings():
-        kind, wanted = str(scores or "logits"), split_names(domains)
-        rows = load_archive(predictions, input=kind, labelled=True, domains=wanted)
+        kind = str(scores or InputKind.LOGITS)
+        rows = load_labelled(predictions, kind, domains, sources)
         if methods is None and rows.features is None:
             built = {n: m for n, m in built.items() if not m.uses_features}
-        found = compare_methods(rows, built, n_draws=draws, random_state=seed)
+        found = compare_methods(
+            rows,
+            built,
+            source=sources,
+            reference_features=read_reference(list(built.values()), reference),
+            n_draws=draws,
+            random_state=seed,
+        )
     means = mean_scores(found)
     if as_json:
         best = {score.domain: score.method for score in found if score.best}

@@ -46,7 +46,7 @@ def evaluate(
     from coolhead.apply import check_columns
     from coolhead.archive import load_archive
     from coolhead.cli.apply import known_classes, open_both
-    from coolhead.cli.fit import split_names
+    from coolhead.cli.source import split_names
     from coolhead.cli.terminal import plain_warnings, print_json
     from coolhead.evaluate import evaluate_domains
 

@@ -11,10 +11,18 @@ from coolhead.cli.methods import (
     MethodOption,
     SeedOption,
 )
+from coolhead.cli.source import (
+    ReferenceOption,
+    SourceOption,
+    find_sources,
+    load_labelled,
+    read_reference,
+)
 from coolhead.cli.terminal import InputKind, InputOption, JsonOption
 
 if TYPE_CHECKING:
     from coolhead.archive import DomainArchive
+    from coolhead.calibrators.data import CalibrationData
 
 
 def fit(
@@ -27,17 +35,8 @@ def fit(
         str | None,
         typer.Option(help="Domains to use, as in a,b; all labelled ones by default."),
     ] = None,
-    source: Annotated[
-        str | None,
-        typer.Option(
-            help="Domains the classifier was trained on, as in a,b: held-out rows of "
-            "the same file."
-        ),
-    ] = None,
-    reference: Annotated[
-        Path | None,
-        typer.Option(help="File with features of rows the classifier was trained on."),
-    ] = None,
+    source: SourceOption = None,
+    reference: ReferenceOption = None,
     scores: InputOption = InputKind.LOGITS,
     clusters: ClustersOption = 8,
     seed: SeedOption = 0,
@@ -52,38 +51,27 @@ def fit(
     check_output(out, inputs=inputs, endings=(".skops",))
     import numpy as np
 
-    from coolhead.archive import load_archive
-    from coolhead.calibrators.base import TemperatureCalibrator
     from coolhead.calibrators.data import CalibrationData, fit_with
-    from coolhead.calibrators.select.stacking import warn_of_harm
     from coolhead.cli.methods import build_method, is_outside
     from coolhead.cli.terminal import plain_warnings, print_json, print_pairs
-    from coolhead.new_domain.evidence import gather_evidence
     from coolhead.persist import save_calibrator
     from coolhead.plugins import full_name
 
     calibrator = build_method(method, clusters, seed)
-    sources = _sources(calibrator, split_names(source))
-    wanted = split_names(calibrate_on)
+    sources = find_sources([calibrator], source)
     kind = str(scores or InputKind.LOGITS)
     with plain_warnings():
-        domains = None if wanted is None else list(dict.fromkeys([*wanted, *sources]))
-        rows = load_archive(predictions, input=kind, labelled=True, domains=domains)
+        rows = load_labelled(predictions, kind, calibrate_on, sources)
         data = CalibrationData.of(
             np.asarray(rows.logits),
             np.asarray(rows.labels),
             features=rows.features,
             sample_domain=rows.domains,
             source_domain=sources or None,
-            reference_features=_reference(calibrator, reference),
+            reference_features=read_reference([calibrator], reference),
         )
         fit_with(calibrator, data)
-        if isinstance(calibrator, TemperatureCalibrator) and not data.target:
-            # What left-out domains tell: `coolhead expect` answers with it.
-            known = calibrator.evidence_ = gather_evidence(calibrator, data)
-            if not hasattr(calibrator, "harmed_"):
-                # Those that leave domains out themselves have said so in `fit`.
-                warn_of_harm(known.domains, known.loss_changes)
+        _leave_out(calibrator, data)
         named: dict[str, Any] = {
             "method": method,
             "input": kind,
@@ -110,39 +98,20 @@ def fit(
     )
 
 
-def _sources(calibrator: Any, names: list[str] | None) -> list[str]:
-    """The source domains, refused for methods that could not tell them apart."""
-    if names and "source" not in calibrator.takes:
-        name = type(calibrator).__name__
-        raise typer.BadParameter(f"{name} treats all domains alike: leave --source out")
-    return names or []
+def _leave_out(calibrator: Any, data: "CalibrationData") -> None:
+    """Ask left-out domains, each once: for `coolhead expect`, and for a warning."""
+    from coolhead.calibrators.base import TemperatureCalibrator
+    from coolhead.calibrators.left_out import warn_where_worse
+    from coolhead.calibrators.select.stacking import warn_of_harm
+    from coolhead.new_domain.evidence import gather_evidence
 
-
-def _reference(calibrator: Any, path: Path | None) -> Any:
-    """Features of training rows, for methods that know what to do with them."""
-    from coolhead.archive import load_archive
-
-    if path is None:
-        return None
-    if "reference" not in calibrator.takes:
-        name = type(calibrator).__name__
-        raise typer.BadParameter(
-            f"{name} does not look at training rows: leave --reference out"
-        )
-    features = load_archive(path).features
-    if features is None:
-        raise ValueError(f"{path} has no features; wanted those of training rows")
-    return features
-
-
-def split_names(text: str | None) -> list[str] | None:
-    """The names in 'a,b', or None."""
-    if text is None:
-        return None
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if not names:
-        raise typer.BadParameter(f"{text!r} names no domain; wanted names as in a,b")
-    return names
+    if not isinstance(calibrator, TemperatureCalibrator):
+        warn_where_worse(calibrator, data)
+        return
+    known = calibrator.evidence_ = gather_evidence(calibrator, data)
+    if not hasattr(calibrator, "harmed_"):
+        # Those that leave domains out themselves have said so in `fit`.
+        warn_of_harm(known.domains, known.loss_changes)
 
 
 def _about(calibrator: Any, rows: "DomainArchive") -> dict[str, Any]:

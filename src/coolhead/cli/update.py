@@ -37,7 +37,8 @@ def update(
         moved = after.calibrator
         about = {**metadata, "moved_to": on.name, "moved_with_labels": after.n_labels}
         # The domain is what `apply` compares a file with from now on.
-        details = moved.details(after._logits, after._features)
+        rows = after._known.given
+        details = moved.details(rows.logits, rows.features)
         about["expected"] = expect_moved(on.name, details).to_dict()
         save_calibrator(moved, out, metadata=about)
     if as_json:

@@ -31,7 +31,8 @@ from coolhead.dask.solving import (
     small_integer,
     solve_blocks,
 )
-from coolhead.numerics.checks import check_calibrator, check_choice, check_features
+from coolhead.models.kinds import check_calibrator
+from coolhead.numerics.checks import check_choice, check_features
 from coolhead.numerics.groups import strided_rows
 from coolhead.shift.clusters import Partition, partition_features
 

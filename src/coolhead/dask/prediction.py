@@ -6,8 +6,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from coolhead.dask.blocks import Table, align, per_block, whole
+from coolhead.models.kinds import check_calibrator
 from coolhead.numerics.blocks import computing_dtype
-from coolhead.numerics.checks import check_calibrator
 
 
 def temperature(calibrator: Any, logits: Any, features: Any = None) -> Any:

@@ -13,7 +13,7 @@ PLAIN = "plain"
 
 
 def error_by_labels(arrival: Any, ax: Any = None) -> Any:
-    """Mean ECE against the number of labels, a line for each kind of evidence.
+    """Mean ECE against the number of labels, a line for what else was used.
 
     arrival : the table ``arrival``. Lines: each base with labels alone, the same with
         the unlabelled rows, and scaling on the labels alone.

@@ -43,7 +43,7 @@ class DriftMonitor:
     expected : what the calibration domains show. An alarm needs rows that are unlike
         every one of them.
     false_alarm_rate : chance of an alarm per call of `check`, at most, if the rows are
-        like those of some calibration domain; shared between the kinds of evidence.
+        like those of some calibration domain; shared between the kinds of finding.
         Who checks often divides it by the number of checks.
     regions : clusters to look for new features in, where the calibrator has none.
     counts : the state; starts empty.

@@ -53,9 +53,9 @@ class Finding(NamedTuple):
 
 
 class DriftSignal(NamedTuple):
-    """What a monitor concludes, with the evidence, and in a sentence by `str`.
+    """What a monitor concludes, with the findings, and in a sentence by `str`.
 
-    alarm : True if some evidence raises it. False only if features or labels were
+    alarm : True if some finding raises it. False only if features or labels were
         checked and nothing raised it; else None: cannot tell. Confidence alone can
         raise an alarm, but never says that all is well.
 
@@ -67,25 +67,25 @@ class DriftSignal(NamedTuple):
     >>> cal = cal.fit(data.logits, data.labels, features=data.features)
     >>> monitor = ch.DriftMonitor.for_calibrator(cal, data.features, data.domains)
     >>> signal = monitor.check()    # nothing was seen yet
-    >>> print(signal.alarm, [finding.kind for finding in signal.evidence])
+    >>> print(signal.alarm, [finding.kind for finding in signal.findings])
     None ['features', 'confidence', 'labels']
     """
 
     alarm: bool | None
-    evidence: tuple[Finding, ...]
+    findings: tuple[Finding, ...]
 
     def of(self, kind: str) -> Finding:
         """The finding of one kind."""
-        return next(found for found in self.evidence if found.kind == kind)
+        return next(found for found in self.findings if found.kind == kind)
 
     def __str__(self) -> str:
         if self.alarm:
-            told = [found.text for found in self.evidence if found.alarm]
+            told = [found.text for found in self.findings if found.alarm]
             return f"this is not the data you calibrated for: {'; '.join(told)}"
         verdict = "cannot tell whether this is the data you calibrated for"
         if self.alarm is False:
             verdict = "no sign of other data than was calibrated for"
-        return f"{verdict}: {'; '.join(found.text for found in self.evidence)}"
+        return f"{verdict}: {'; '.join(found.text for found in self.findings)}"
 
 
 class Examined(NamedTuple):
@@ -114,15 +114,15 @@ def judge(
         examine_labels(counts, expected),
     ]
     possible = sum(test.best is not None for test in tests)
-    evidence = tuple(
+    findings = tuple(
         _decide(test, false_alarm_rate / max(possible, 1)) for test in tests
     )
-    if any(found.alarm for found in evidence):
-        return DriftSignal(True, evidence)
+    if any(found.alarm for found in findings):
+        return DriftSignal(True, findings)
     checked = any(
-        found.alarm is False and found.kind != "confidence" for found in evidence
+        found.alarm is False and found.kind != "confidence" for found in findings
     )
-    return DriftSignal(False if checked else None, evidence)
+    return DriftSignal(False if checked else None, findings)
 
 
 def _decide(test: Examined, level: float) -> Finding:

@@ -18,8 +18,8 @@ from coolhead.numerics.softmax import confidence, softmax
 
 # Rows that classes are dealt out to: the cost grows with the cube.
 TRANSPORTED = 400
-# Ridge of the second classifier, per row, on standardised features.
-RIDGE = 0.3
+# Penalty of the second classifier, per row, on standardised features.
+PENALTY = 0.3
 
 
 @dataclass(frozen=True)
@@ -126,11 +126,11 @@ def train_second(
     if len(rows) < rows.shape[1]:
         # The same solution from the smaller of the two systems.
         gram = rows @ rows.T
-        gram[np.diag_indices_from(gram)] += RIDGE * len(rows)
+        gram[np.diag_indices_from(gram)] += PENALTY * len(rows)
         weights = rows.T @ np.linalg.solve(gram, target)
     else:
         gram = rows.T @ rows
-        gram[np.diag_indices_from(gram)] += RIDGE * len(rows)
+        gram[np.diag_indices_from(gram)] += PENALTY * len(rows)
         weights = np.linalg.solve(gram, rows.T @ target)
     weights = weights / scale[:, None]
     return SecondClassifier(weights, shares - centre @ weights)

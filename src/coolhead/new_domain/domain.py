@@ -8,26 +8,17 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coolhead.calibrators.offset import OffsetTemperature
 from coolhead.metrics.intervals import Interval
-from coolhead.new_domain.accuracy import (
-    GroupAccuracy,
-    Labelled,
-    accuracy_interval,
-    believe_accuracy,
-    find_witnesses,
-    group_accuracy,
-    together,
-)
+from coolhead.new_domain.accuracy import GroupAccuracy
 from coolhead.new_domain.batch import see
 from coolhead.new_domain.checks import KINDS, check_use
-from coolhead.new_domain.evidence import GROUP_SPREAD, Evidence
+from coolhead.new_domain.evidence import Evidence
 from coolhead.new_domain.given import look_at
+from coolhead.new_domain.knowledge import Knowledge
 from coolhead.new_domain.labelling import (
     asking_order,
     choose_rows,
     find_strata,
-    label_weights,
 )
 from coolhead.new_domain.labels import (
     check_free,
@@ -38,15 +29,9 @@ from coolhead.new_domain.labels import (
     labels_for_width,
     merge_labels,
 )
-from coolhead.new_domain.posterior import Belief, Witness, expit, logit
+from coolhead.new_domain.posterior import Witness, expit, logit
 from coolhead.new_domain.scores import members
 from coolhead.new_domain.sets import PredictionSets, find_limit
-from coolhead.new_domain.temperature import (
-    LabelledLogits,
-    Move,
-    best_move,
-    confidence_curve,
-)
 from coolhead.new_domain.threshold import Threshold, find_threshold
 from coolhead.new_domain.words import as_html, as_sentence, draw, find_notes
 from coolhead.numerics.checks import (
@@ -114,106 +99,66 @@ class NewDomain:
         row_numbers: ArrayLike | None = None,
         drawn_from: int | None = None,
     ):
-        self._given = look_at(calibrator, logits, features)
-        self._use = check_use(use)
-        self._logits, self._features = self._given.logits, self._given.features
+        given, use = look_at(calibrator, logits, features), check_use(use)
+        seen = see(given.calibrator, given.logits, given.features)
+        self._known = Knowledge(
+            given,
+            seen,
+            evidence or getattr(calibrator, "evidence_", None),
+            use,
+            find_strata(seen.confidence),
+            *(np.empty(0, np.intp), np.empty(0, np.intp)),
+        )
         self._random_state = random_state
-        self._seen = see(self._given.calibrator, self._logits, self._features)
-        _, self._temperature, self._confidence, self._predicted, _ = self._seen
-        self._known = evidence or getattr(calibrator, "evidence_", None)
-        self._strata = find_strata(self._confidence)
-        self._numbers = check_row_numbers(row_numbers, len(self._logits))
+        self._numbers = check_row_numbers(row_numbers, len(given.logits))
         self.drawn_from = drawn_from
-        self._rows, self._labels = np.empty(0, np.intp), np.empty(0, np.intp)
 
     @property
     def n_rows(self) -> int:
         """Number of rows of the batch."""
-        return len(self._logits)
+        return len(self._known.given.logits)
 
     @property
     def n_labels(self) -> int:
         """Number of rows whose label is known."""
-        return len(self._rows)
+        return len(self._known.rows)
 
     @property
     def labelled_rows(self) -> np.ndarray:
         """Row numbers with known labels, ascending."""
-        return self._numbers[self._rows]
+        return self._numbers[self._known.rows]
 
     @cached_property
     def outside(self) -> Coverage | None:
         """Which rows lie where no calibration data was; None if nothing tells."""
-        regions = getattr(self._known, "regions", None)
+        given, evidence = self._known.given, self._known.evidence
+        regions = None if evidence is None else evidence.regions
         if regions is None:
-            regions = getattr(self._given.calibrator, "clusters_", None)
-        if regions is None or self._features is None:
+            regions = getattr(given.calibrator, "clusters_", None)
+        if regions is None or given.features is None:
             return None
-        return coverage(self._features, regions)
+        return coverage(given.features, regions)
 
-    @cached_property
+    @property
     def evidence(self) -> dict[str, Witness]:
         """What is known before labels: where each puts the logit of the accuracy."""
-        found = find_witnesses(self._seen, self._known, self._use)
-        return {witness.name: witness for witness in found}
+        return self._known.witnesses
 
-    @cached_property
+    @property
     def accuracy(self) -> Interval:
         """Expected accuracy and its 90 % interval."""
-        return accuracy_interval(self._belief, self._confidence)
+        return self._known.accuracy
 
-    @cached_property
-    def _belief(self) -> Belief:
-        return self._believe(self._labelled())
-
-    def _believe(self, labelled: Labelled | None) -> Belief:
-        known = self._known if "left_out" in self._use else None
-        witness = together(list(self.evidence.values()), known)
-        return believe_accuracy(self._confidence, [witness], labelled)
-
-    def _labelled(self, wanted: np.ndarray | None = None) -> Labelled | None:
-        """The labelled rows, or those of them that a mask picks."""
-        if "labels" not in self._use:
-            return None
-        rows = self._rows if wanted is None else self._rows[wanted[self._rows]]
-        if not len(rows):
-            return None
-        weights = label_weights(self._strata, self._rows)
-        right = self._predicted[self._rows] == self._labels
-        if wanted is not None:
-            weights, right = weights[wanted[self._rows]], right[wanted[self._rows]]
-        return Labelled(self._confidence[rows], right, weights / weights.sum())
-
-    @cached_property
+    @property
     def calibrator(self) -> Any:
         """What was given, moved to this domain: it predicts, saves and exports."""
-        return self._given.around(self._moved)
-
-    @cached_property
-    def _moved(self) -> OffsetTemperature:
-        witnesses, labelled = list(self.evidence.values()), None
-        line = np.log(self._temperature)
-        if "labels" in self._use and self.n_labels:
-            rows = self._rows
-            labelled = LabelledLogits(self._logits[rows], self._labels, line[rows])
-        middle, move = float(line.mean()), Move(0.0, 1.0)
-        # Left-out domains tell how far off it may be, not in which direction.
-        if labelled is not None or len(witnesses) > 1:
-            move = best_move(self._curve, witnesses, labelled, middle)
-        return OffsetTemperature(
-            self._given.calibrator, move.offset, move.slope, middle
-        )
-
-    @cached_property
-    def _curve(self) -> np.ndarray:
-        lines = np.log(self._temperature)
-        return confidence_curve(self._logits, lines, self._confidence)
+        return self._known.calibrator
 
     def by_class(self) -> dict[Any, GroupAccuracy]:
         """Expected accuracy of the rows predicted as each class (its precision)."""
-        classes = self._given.classes
-        names = self._predicted if classes is None else classes[self._predicted]
-        return self._by(names)
+        classes, predicted = self._known.given.classes, self._known.seen.predicted
+        names = predicted if classes is None else classes[predicted]
+        return self._known.accuracy_by(names)
 
     def by_group(self, groups: ArrayLike) -> dict[Any, GroupAccuracy]:
         """Expected accuracy of each group of rows; groups : (n,) names.
@@ -221,18 +166,8 @@ class NewDomain:
         How far groups stray is learned from predicted classes of left-out domains; of
         groups that differ more than these, the intervals promise too much.
         """
-        return self._by(check_domains(groups, self.n_rows, "groups"))
-
-    def _by(self, groups: np.ndarray) -> dict[Any, GroupAccuracy]:
-        spread = GROUP_SPREAD if self._known is None else self._known.group_spread
-        found = {}
-        for name in np.unique(groups):
-            mask = groups == name
-            own, others = self._labelled(mask), self._labelled(~mask)
-            whole = self._belief if own is None else self._believe(others)
-            part = group_accuracy(self._confidence, mask, whole, spread, own)
-            found[name.item()] = part
-        return found
+        names = check_domains(groups, self.n_rows, "groups")
+        return self._known.accuracy_by(names)
 
     def rows_to_label(
         self, n: int | None = None, *, width: float | None = None
@@ -249,16 +184,17 @@ class NewDomain:
         """
         if (n is None) == (width is None):
             raise ValueError(f"n is {n} and width is {width}; wanted one of the two")
+        known, sure = self._known, self._known.seen.confidence
         labelled = np.zeros(self.n_rows, bool)
-        labelled[self._rows] = True
+        labelled[known.rows] = True
         if width is not None:
-            n = labels_for_width(width, self._belief, self.accuracy, self._confidence)
+            n = labels_for_width(width, known.belief, self.accuracy, sure)
             check_reachable(width, n, labelled)
         n = check_free(n, labelled)
-        place = asking_order(self._strata, self._random_state)
-        moved = self._belief.mean - float(logit(self._confidence.mean()))
-        sure = expit(logit(self._confidence) + moved)
-        return self._numbers[choose_rows(sure, self._strata, place, labelled, n)]
+        place = asking_order(known.strata, self._random_state)
+        moved = known.belief.mean - float(logit(sure.mean()))
+        sure = expit(logit(sure) + moved)
+        return self._numbers[choose_rows(sure, known.strata, place, labelled, n)]
 
     def with_labels(self, rows: Any, labels: ArrayLike) -> Self:
         """The same domain, knowing the labels of these rows, too.
@@ -266,25 +202,22 @@ class NewDomain:
         rows, labels : (m,) row numbers of the batch, best those of `rows_to_label`,
             and the true class of each. Labels of several calls add up.
         """
-        rows = check_rows(rows, self._numbers)
-        labels = self._given.number(labels)
-        labels = check_new_labels(labels, self._logits.shape[1], rows)
-        new, known = self._copy(), (self.labelled_rows, self._labels)
-        numbers, new._labels = merge_labels(*known, rows, labels)
-        new._rows = np.searchsorted(self._numbers, numbers)
-        return new
+        known, rows = self._known, check_rows(rows, self._numbers)
+        labels = known.given.number(labels)
+        labels = check_new_labels(labels, known.given.logits.shape[1], rows)
+        numbers, labels = merge_labels(self.labelled_rows, known.labels, rows, labels)
+        rows = np.searchsorted(self._numbers, numbers)
+        return self._knowing(known.but(rows=rows, labels=labels))
 
     def without(self, *kinds: str) -> Self:
         """The same domain with some kinds of evidence switched off."""
         check_use(kinds)
-        new = self._copy("evidence")
-        new._use = tuple(kind for kind in self._use if kind not in kinds)
-        return new
+        kept = tuple(kind for kind in self._known.use if kind not in kinds)
+        return self._knowing(self._known.but(use=kept))
 
-    def _copy(self, *more: str) -> Self:
+    def _knowing(self, known: Knowledge) -> Self:
         new = copy.copy(self)
-        for name in ("accuracy", "calibrator", "_moved", "_belief", *more):
-            new.__dict__.pop(name, None)
+        new._known = known
         return new
 
     def threshold(self, accuracy: float = 0.95, *, level: float = 0.9) -> Threshold:
@@ -295,8 +228,9 @@ class NewDomain:
         """
         if not 0.5 <= level < 1:
             raise ValueError(f"level is {level}; wanted a share in [0.5, 1)")
-        sure = see(self._moved, self._logits, self._features).confidence
-        lowest = float(expit(self._belief.quantile(1 - level)))
+        given = self._known.given
+        sure = see(self._known.moved, given.logits, given.features).confidence
+        lowest = float(expit(self._known.belief.quantile(1 - level)))
         return find_threshold(sure, self.accuracy.estimate, lowest, accuracy, level)
 
     def sets(
@@ -310,15 +244,17 @@ class NewDomain:
         Scores come from the calibrator as it was fitted: a promise that rests on
         left-out domains must treat this one as they were treated.
         """
-        limit = find_limit(self._known, score, coverage, promise)
-        found = members(self._logits, self._temperature, score, limit)
+        seen = self._known.seen
+        limit = find_limit(self._known.evidence, score, coverage, promise)
+        found = members(seen.logits, seen.temperature, score, limit)
         return PredictionSets(found, coverage, promise, score, limit)
 
     @property
     def notes(self) -> list[str]:
         """What was missing, in sentences."""
-        place = asking_order(self._strata, self._random_state)
-        return find_notes(self._known, self._strata, place, self._rows)
+        known = self._known
+        place = asking_order(known.strata, self._random_state)
+        return find_notes(known.evidence, known.strata, place, known.rows)
 
     def __str__(self) -> str:
         return as_sentence(self)

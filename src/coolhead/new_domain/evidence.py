@@ -1,6 +1,5 @@
 """What left-out calibration domains tell about a domain nobody has seen."""
 
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -11,9 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from coolhead.calibrators.classifier import CalibratedClassifier
 from coolhead.calibrators.data import CalibrationData
-from coolhead.calibrators.domains import leave_one_out
-from coolhead.calibrators.select.calibrator import fit_candidate
-from coolhead.calibrators.select.stacking import loss_change
+from coolhead.calibrators.left_out import domain_change, left_out_fits
+from coolhead.models.kinds import check_calibrator
 from coolhead.new_domain.batch import (
     Comparison,
     class_shares,
@@ -24,7 +22,7 @@ from coolhead.new_domain.batch import (
 from coolhead.new_domain.offsets import best_offset, shrunk_scale
 from coolhead.new_domain.posterior import logit
 from coolhead.new_domain.scores import conformal_scores
-from coolhead.numerics.checks import check_calibrator
+from coolhead.numerics.softmax import log_loss_rows
 from coolhead.shift.clusters import Clusters, find_regions
 
 # Spread of groups within a domain around the domain's own residual, on the logit
@@ -230,16 +228,10 @@ def _labelled(calibrator: Any, data: CalibrationData) -> _Seen:
 
 
 def _left_out(calibrator: Any, data: CalibrationData) -> Iterator[LeftOutDomain]:
-    for fold in leave_one_out(data.domains):
-        inside, outside = data.take(fold.inside), data.take(fold.outside)
-        with warnings.catch_warnings():
-            # What the fit on all rows had to say was said.
-            warnings.simplefilter("ignore", UserWarning)
-            fitted = fit_candidate(type(calibrator).__name__, calibrator, inside)
-        seen = _labelled(fitted, inside)
-        for code, name in enumerate(outside.domains.names):
-            rows = outside.take(outside.domains.codes == code)
-            yield _look(fitted, rows, str(name), seen.comparison)
+    for fitted, inside, outside in left_out_fits(calibrator, data):
+        known = _labelled(fitted, inside).comparison
+        for name, rows in outside.items():
+            yield _look(fitted, rows, name, known)
 
 
 def _look(
@@ -256,8 +248,7 @@ def _look(
     groups = group_residuals(sure, right, rows.predicted, residual)
     suggested = known.suggest(rows)
     scores = conformal_scores(logits, labels, rows.temperature)
-    weights = np.ones(n_rows) if data.weights is None else data.weights
-    change = loss_change(logits, labels, rows.temperature, weights / weights.sum())
+    change = domain_change(data, log_loss_rows(logits, labels, rows.temperature))
     mean = float(sure.mean())
     return LeftOutDomain(
         name, n_rows, accuracy, mean, suggested, *offset, change, *groups, scores

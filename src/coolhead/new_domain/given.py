@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coolhead.calibrators.classifier import CalibratedClassifier
+from coolhead.models.kinds import check_calibrator
 from coolhead.numerics.checks import (
     as_logits,
-    check_calibrator,
     check_features,
     check_logit_values,
 )

@@ -73,7 +73,7 @@ def steps(there: Any) -> list[tuple[str, Interval]]:
 
 
 def _n_used(there: Any) -> int:
-    return there.n_labels if "labels" in there._use else 0
+    return there.n_labels if "labels" in there._known.use else 0
 
 
 def as_html(there: Any) -> str:

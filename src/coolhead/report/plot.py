@@ -123,9 +123,9 @@ def _arrivals(table: Any, section: dict[str, Any]) -> dict[str, Drawing]:
             partial(figures.error_by_labels, table),
             "Mean ECE against the number of labels of the new domain",
         ),
-        "evidence": (
+        "arrival": (
             style.rows_height(2 * len(names)),
-            partial(figures.evidence, table, labels=names),
+            partial(figures.arrival, table, labels=names),
             f"How far off the expected accuracy was. {said}",
         ),
     }

@@ -33,7 +33,8 @@ def compress(
         some = rows[:: max(1, len(rows) // FITTED_ROWS)]
         # Four power iterations: a third cheaper than the usual seven, and what they
         # move is less than what another seed of the folds does.
-        components = PCA(n_components, iterated_power=4, random_state=random_state)
+        components = PCA(n_components, random_state=random_state)
+        components.set_params(iterated_power=4)  # its type is declared as text
         rows = components.fit(some).transform(rows)
     # Unit scale lets one penalty serve every component and every width.
     rows = StandardScaler().fit_transform(rows.astype(float))

@@ -6,35 +6,29 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
-from sklearn.frozen import FrozenEstimator
 from sklearn.preprocessing import LabelEncoder
 from sklearn.utils import (
-    _safe_indexing,
     get_tags,
 )
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
 from coolhead.calibrators.auto import AutoCalibrator
 from coolhead.calibrators.base import PredictionDetails
-from coolhead.calibrators.classifier.checks import check_rows
+from coolhead.calibrators.classifier.checks import (
+    check_parts,
+    check_reach,
+    check_rows,
+)
 from coolhead.calibrators.classifier.features import (
     estimator_features,
     prepare_features,
     prepare_leaves,
 )
-from coolhead.calibrators.classifier.unseen import (
-    Fitted,
-    Unseen,
-    check_parts,
-    check_reach,
-    estimator_logits,
-    fit_estimator,
-    frozen_estimator,
-    left_out_logits,
-    split_by_source,
-)
+from coolhead.calibrators.classifier.training import EstimatorFits
+from coolhead.calibrators.classifier.unseen import Fitted, Unseen, estimator_logits
 from coolhead.calibrators.data import CalibrationData, fit_with, fresh
+from coolhead.calibrators.left_out import warn_where_worse
 from coolhead.numerics.checks import check_domains, check_weights
 
 
@@ -123,6 +117,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Fit the estimator, then the calibrator on rows the estimator did not see."""
         data = self._fit_estimator(X, y, sample_domain, sample_weight)
         fit_with(self.calibrator_, data)
+        warn_where_worse(self.calibrator_, data)
         vars(self).pop("evidence_", None)  # of an earlier fit
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
@@ -200,71 +195,34 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         if self.calibrator_.uses_features:
             # What would fail after all fits is refused before the first.
             self.preparation_ = prepare_features(self.features, self.estimator, X)
-        unseen = self._unseen_logits(X, y, domains, weights)
+        training = EstimatorFits(
+            self.estimator,
+            X,
+            y,
+            domains,
+            weights,
+            self.classes_,
+            self.cv,
+            self.random_state,
+        )
+        if self.source is None:
+            fitted, unseen = training.on_all()
+        else:
+            takes_source = "source" in self.calibrator_.takes
+            fitted, unseen = training.on_source(self.source, held_out=takes_source)
+        self.estimator_, self.estimator_classes_ = fitted
         return self._record(X, encoder.transform(y), domains, weights, unseen)
 
     def _query(self, X: Any) -> tuple[np.ndarray, Any]:
         check_is_fitted(self)
-        logits = estimator_logits(self._fitted, X, self.classes_)
+        fitted = Fitted(self.estimator_, self.estimator_classes_)
+        logits = estimator_logits(fitted, X, self.classes_)
         return logits, self._features(X)
 
     def _features(self, X: Any) -> Any:
         if not self.calibrator_.uses_features:
             return None
         return self.features_of(X)
-
-    def _unseen_logits(
-        self, X: Any, y: np.ndarray, domains: Any, weights: Any
-    ) -> Unseen:
-        """Fit `estimator_`; logits of rows that some estimator did not see."""
-        if self.source is not None:
-            train, rest = split_by_source(domains, self.source)
-            fitted = self._keep(self._fit_on(X, y, weights, train))
-            away = Unseen.of(fitted, X, rest, self.classes_)
-            if "source" not in self.calibrator_.takes or self._is_frozen():
-                return away
-            return away.and_also(self._out_of_fold(X, y, None, weights, train))
-        everything = np.arange(len(y))
-        if self._is_frozen():
-            fitted = self._keep(self._fit_on(X, y, weights, everything))
-            return Unseen.of(fitted, X, everything, self.classes_)
-        unseen = self._out_of_fold(X, y, domains, weights, everything)
-        self._keep(self._fit_on(X, y, weights, everything))
-        return unseen
-
-    def _keep(self, fitted: Fitted) -> Fitted:
-        self.estimator_, self.estimator_classes_ = fitted
-        return fitted
-
-    @property
-    def _fitted(self) -> Fitted:
-        return Fitted(self.estimator_, self.estimator_classes_)
-
-    def _is_frozen(self) -> bool:
-        return isinstance(self.estimator, FrozenEstimator)
-
-    def _out_of_fold(
-        self, X: Any, y: np.ndarray, domains: Any, weights: Any, rows: np.ndarray
-    ) -> Unseen:
-        """Logits of these rows from estimators fitted on the other folds of them."""
-        return left_out_logits(
-            lambda part: self._fit_on(X, y, weights, part),
-            X,
-            y,
-            domains,
-            rows,
-            self.classes_,
-            self.cv,
-            self.random_state,
-        )
-
-    def _fit_on(self, X: Any, y: np.ndarray, weights: Any, rows: np.ndarray) -> Fitted:
-        if self._is_frozen():
-            return frozen_estimator(self.estimator, self.classes_)
-        takes_weights = has_fit_parameter(self.estimator, "sample_weight")
-        part = X if len(rows) == len(y) else _safe_indexing(X, rows)
-        own = weights[rows] if weights is not None and takes_weights else None
-        return fit_estimator(self.estimator, part, y[rows], own)
 
     def _record(
         self, X: Any, codes: np.ndarray, domains: Any, weights: Any, unseen: Unseen

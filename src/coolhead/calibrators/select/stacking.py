@@ -32,7 +32,9 @@ class LeftOutRows(NamedTuple):
     def change(self, weights: np.ndarray) -> np.ndarray:
         """`loss_change` that candidates with these weights (m,) make together."""
         temperature = np.exp(self.log_temperatures @ weights)
-        return loss_change(self.rows.logits, self.labels, temperature, self.row_weights)
+        logits, labels = self.rows.logits, self.labels
+        before, after = (log_loss_rows(logits, labels, t) for t in (1.0, temperature))
+        return loss_change(before, after, self.row_weights)
 
 
 Metric = str | Callable[[np.ndarray, np.ndarray], float]
@@ -120,21 +122,21 @@ def stack(folds: list[LeftOutRows], prior: np.ndarray, penalty: float) -> np.nda
 
 
 def loss_change(
-    logits: np.ndarray, labels: np.ndarray, temperature: np.ndarray, weights: np.ndarray
+    before: np.ndarray, after: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
     """(3,) mean loss uncalibrated, calibrated, and the error of their difference.
 
-    weights : (n,) that sum to one.
+    before, after : (n,) losses of the rows; weights : (n,) that sum to one.
     """
-    before = log_loss_rows(logits, labels, 1.0)
-    after = log_loss_rows(logits, labels, temperature)
     gain = before - after
     with np.errstate(over="ignore"):
         error = np.linalg.norm(weights * (gain - weights @ gain))
     return np.array([weights @ before, weights @ after, error])
 
 
-def warn_of_harm(names: np.ndarray, changes: np.ndarray) -> list[str]:
+def warn_of_harm(
+    names: np.ndarray, changes: np.ndarray, *, stacklevel: int = 6
+) -> list[str]:
     """Names of the left-out domains that were better off uncalibrated.
 
     changes : (domains, 3), see `loss_change`. Better means a loss lower by more than
@@ -150,6 +152,6 @@ def warn_of_harm(names: np.ndarray, changes: np.ndarray) -> list[str]:
         warnings.warn(
             f"{len(harmed)} of {len(names)} domains, left out of the fit, were better "
             f"off uncalibrated: {listed}; a new domain may be, too",
-            stacklevel=6,
+            stacklevel=stacklevel,
         )
     return list(harmed)

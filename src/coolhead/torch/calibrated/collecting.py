@@ -9,15 +9,16 @@ import torch
 
 from coolhead.archive import DomainArchive
 from coolhead.calibrators.auto import AutoCalibrator
-from coolhead.calibrators.classifier.unseen import check_reach
+from coolhead.calibrators.classifier.checks import check_reach
 from coolhead.calibrators.data import CalibrationData, fit_with, fresh
 from coolhead.calibrators.domains import refuse_source
+from coolhead.calibrators.left_out import warn_where_worse
 from coolhead.calibrators.temperature import TemperatureScaling
 from coolhead.models.dense import IGNORED, dense_rows
+from coolhead.models.kinds import check_calibrator
 from coolhead.models.outputs import scores_in
 from coolhead.models.torch import call, frozen
 from coolhead.numerics.arrays import readable
-from coolhead.numerics.checks import check_calibrator
 from coolhead.progress import progress_bars
 from coolhead.torch.calibrated.module import CalibratedModule
 from coolhead.torch.calibrated.reading import Capture, pool
@@ -83,7 +84,9 @@ def calibrate(
         sample_domain=rows.domains if len(rows.domain_names) > 1 else None,
         source_domain=source,
     )
-    return CalibratedModule(model, fit_with(fitted, data), feature_layer)
+    fit_with(fitted, data)
+    warn_where_worse(fitted, data)
+    return CalibratedModule(model, fitted, feature_layer)
 
 
 def collect_predictions(

@@ -1,4 +1,4 @@
-"""What each kind of evidence did to the expected accuracy."""
+"""How far off the expected accuracy was for those who arrived at a target."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,18 +10,18 @@ from coolhead.figures.style import AFTER, INK, canvas, rows_height
 from coolhead.figures.tables import of_method, read_frame
 
 
-def evidence(
-    arrival: Any, ax: Any = None, *, labels: Mapping[str, str] | None = None
+def arrival(
+    table: Any, ax: Any = None, *, labels: Mapping[str, str] | None = None
 ) -> Any:
     """How far the expected accuracy was off in every split, and on average.
 
-    arrival : the table ``arrival``; each split is a dot, the mean over draws a bar.
+    table : the table ``arrival``; each split is a dot, the mean over draws a bar.
 
     Examples
     --------
     >>> import coolhead as ch
     >>> import polars as pl
-    >>> arrival = pl.DataFrame(
+    >>> table = pl.DataFrame(
     ...     {
     ...         "split": ["art > photo", "art > sketch"],
     ...         "seed": 0,
@@ -35,9 +35,9 @@ def evidence(
     ...         "high": [0.75, 0.72],
     ...     }
     ... )
-    >>> ax = ch.figures.evidence(arrival)
+    >>> ax = ch.figures.arrival(table)
     """
-    frame = read_frame(arrival, "arrival").filter(pl.col("expected").is_not_null())
+    frame = read_frame(table, "arrival").filter(pl.col("expected").is_not_null())
     order = frame.sort("base", "n_labels", "batch", maintain_order=True)
     names = list(dict.fromkeys(order["method"]))[::-1]
     with canvas(ax, (4.6, rows_height(2 * len(names)))) as ax:
