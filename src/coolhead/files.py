@@ -85,9 +85,11 @@ def check_output(
 def check_output_folder(path: str | os.PathLike) -> Path:
     """Refuse a place where no folder can be, before any work."""
     path = Path(path)
-    there = next(place for place in (path, *path.absolute().parents) if place.exists())
+    places = (path, *path.absolute().parents)
+    there = next(place for place in places if os.path.lexists(place))
     if not there.is_dir():
-        raise NotADirectoryError(f"{path}: {there} is a file; wanted a folder")
+        kind = "a file" if there.exists() else "a link to nothing"
+        raise NotADirectoryError(f"{path}: {there} is {kind}; wanted a folder")
     return path
 
 

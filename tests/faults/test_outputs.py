@@ -32,16 +32,28 @@ def features(tmp_path, predictions):
     return path
 
 
+@pytest.fixture
+def filled(tmp_path):
+    path = tmp_path / "filled.csv"
+    path.write_text("row,label\n0,1\n")
+    return path
+
+
 def words_of(command, npz, skops, features, out):
+    filled, folder = npz.parent / "filled.csv", npz.parent
     return {
         "fit": ("fit", npz, "--method", "set-level", "--out", out),
         "apply": ("apply", skops, npz, "--out", out),
         "evaluate": ("evaluate", skops, npz, "--draws", "20", "--report", out),
+        "junit": ("evaluate", skops, npz, "--fail-if", "ece > 1", "--junit", out),
         "export": ("export", skops, "--onnx", out),
+        "label": ("label", skops, npz, "--rows", "3", "--out", out),
+        "update": ("update", skops, filled, "--on", npz, "--out", out),
+        "new-protocol": ("new-protocol", "--data", features, out),
         "train": ("train", features, "--source", "real", "--out", out),
-        "extract": ("extract", npz.parent, "--out", out),
-        "report": ("report", npz.parent, "--out", out),
-        "results": ("results", "--pacs", npz, "--out", out),
+        "extract": ("extract", folder, "--out", out),
+        "report": ("report", folder, "--out", out),
+        "results": ("results", "--pacs", npz, "--run", folder, "--out", out),
     }[command]
 
 
@@ -49,7 +61,11 @@ ENDINGS = {
     "fit": ".skops",
     "apply": ".npy",
     "evaluate": ".html",
+    "junit": ".xml",
     "export": ".onnx",
+    "label": ".csv",
+    "update": ".skops",
+    "new-protocol": ".toml",
     "train": ".safetensors",
     "extract": ".safetensors",
     "report": ".html",
@@ -58,8 +74,8 @@ ENDINGS = {
 
 
 @pytest.mark.parametrize("command", ENDINGS)
-def test_no_command_writes_over_its_input(command, run, npz, skops, features):
-    for given in (npz, skops, features):
+def test_no_command_writes_over_its_input(command, run, npz, skops, features, filled):
+    for given in (npz, skops, features, filled):
         words = words_of(command, npz, skops, features, given)
         if given not in words[:-1]:
             continue
@@ -77,7 +93,7 @@ def test_no_command_writes_over_its_input(command, run, npz, skops, features):
 @pytest.mark.parametrize("kind", ["pipe", "socket", "folder", "missing folder"])
 @pytest.mark.parametrize("command", ENDINGS)
 def test_special_places_are_refused_before_the_work(
-    command, kind, run, npz, skops, features, monkeypatch
+    command, kind, run, npz, skops, features, filled, monkeypatch
 ):
     out = npz.parent / f"place{ENDINGS[command]}"
     if kind == "pipe":
@@ -119,11 +135,21 @@ def test_a_folder_of_arrays_is_an_input_too(run, skops, tmp_path, predictions):
     assert run("apply", skops, folder, "--out", folder / "new.npy")[0] == 0
 
 
-def test_a_report_leaves_the_run_alone(run, tmp_path):
+@pytest.mark.parametrize("words", [("report",), ("results", "--run")])
+def test_a_report_leaves_the_run_alone(run, tmp_path, words):
     (tmp_path / "run.json").write_text("{}")
-    code, _, err = run("report", tmp_path, "--out", tmp_path / "run.json")
+    code, _, err = run(*words, tmp_path, "--out", tmp_path / "run.json")
     assert code == 1
     assert "it is the input" in err
+
+
+def test_two_outputs_want_two_places(run, npz, skops, tmp_path):
+    (tmp_path / "link").symlink_to("same")
+    places = ("--report", tmp_path / "same", "--junit", tmp_path / "link")
+    code, _, err = run("evaluate", skops, npz, "--fail-if", "ece > 1", *places)
+    assert code == 2
+    assert "--report and --junit are both" in err
+    assert not (tmp_path / "same").exists()
 
 
 def test_the_library_refuses_its_input_too(skops, npz):

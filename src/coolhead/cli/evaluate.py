@@ -37,9 +37,13 @@ def evaluate(
 
     check_input(calibrator)
     check_input(predictions)
-    for path in (report, junit):
-        if path is not None:
-            check_output(path, inputs=[calibrator, predictions])
+    places = [
+        check_output(path, inputs=[calibrator, predictions])
+        for path in (report, junit)
+        if path is not None
+    ]
+    if len(set(places)) < len(places):
+        raise typer.BadParameter(f"--report and --junit are both {report}; wanted two")
     conditions = [read_condition(text) for text in fail_if or ()]
     if junit is not None and not conditions:
         raise typer.BadParameter("--junit has nothing to tell without --fail-if")

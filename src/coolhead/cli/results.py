@@ -19,7 +19,7 @@ def results(
     out: Annotated[Path, typer.Option(help="Markdown file to write.")] = Path(
         "experiments/RESULTS.md"
     ),
-    seeds: Annotated[int, typer.Option(help="Number of seeds.")] = 5,
+    seeds: Annotated[int, typer.Option(min=1, help="Number of seeds.")] = 5,
     folder: FolderOption = Path("runs/results"),
     jobs: JobsOption = None,
 ) -> None:
@@ -30,8 +30,7 @@ def results(
     from coolhead.files import atomic_path, check_input, check_output
 
     inputs = [] if pacs is None else [check_input(pacs)]
-    for run in runs or ():
-        check_input(run, "the folder of a run")
+    inputs += [check_input(run, "the folder of a run") for run in runs or ()]
     out.parent.mkdir(parents=True, exist_ok=True)
     check_output(out, inputs=inputs)
     from coolhead.cli.run import sweep_with_progress

@@ -58,6 +58,8 @@ def train(
     for path in inputs:
         check_input(path)
     check_output(out, inputs=inputs, endings=(".safetensors",))
+    if finetune:
+        check_output(f"{out}.weights.safetensors", inputs=inputs)
     given = {
         "epochs": epochs,
         "batch_size": batch_size,

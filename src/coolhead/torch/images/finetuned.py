@@ -9,7 +9,7 @@ from coolhead.archive import DomainArchive
 from coolhead.datasets.divide import division_record, split_large_small
 from coolhead.datasets.folders import list_images
 from coolhead.datasets.images import ImageTable
-from coolhead.files import atomic_path
+from coolhead.files import atomic_path, check_output
 from coolhead.torch.images.backbones import load_backbone
 from coolhead.torch.images.extraction import extract
 from coolhead.torch.images.finetuning import FinetuneSettings, finetune
@@ -55,6 +55,8 @@ def finetune_and_extract(
     **options
         ``workers``, ``device`` and ``progress``.
     """
+    beside = Path(f"{out}.weights.safetensors")
+    check_output(beside, inputs=[] if weights is None else [weights])
     if not isinstance(images, ImageTable):
         images = list_images(images, skip_bad=skip_bad, decode=True)
     network = load_backbone(
@@ -83,7 +85,7 @@ def finetune_and_extract(
         random_state=random_state,
         **options,
     )
-    _save_weights(network.module, Path(f"{out}.weights.safetensors"))
+    _save_weights(network.module, beside)
     record = {"kind": "finetune", "source": source, "random_state": random_state}
     record |= {**asdict(chosen), "small": small, "curve": curve}
     archive = extract(

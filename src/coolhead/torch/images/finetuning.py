@@ -18,7 +18,7 @@ from coolhead.torch.calibrated.reading import find_layer
 from coolhead.torch.images.augment import read_augmented
 from coolhead.torch.images.backbones import Backbone
 from coolhead.torch.images.batches import plan_batches, read_batches
-from coolhead.torch.images.weights import weights_checksum
+from coolhead.torch.images.weights import read_checkpoint, weights_checksum
 from coolhead.torch.seeds import forked_random
 
 
@@ -163,7 +163,7 @@ class _Run:
         self.identity = identity
         if not path.exists():
             return
-        state = torch.load(path, map_location=self.device, weights_only=True)
+        state = read_checkpoint(path, self.device)
         for key, wanted in identity.items():
             if state["identity"].get(key) != wanted:
                 msg = f"checkpoint {path} is of another run ({key} differs): delete it"

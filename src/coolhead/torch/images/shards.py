@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from coolhead.files import atomic_path, only_one
+from coolhead.files import atomic_path, check_output_folder, only_one
 
 MARK, LOCK = "coolhead-extraction.json", "coolhead-extraction.lock"
 # The mark is the first thing written; what a kill leaves of that is no shard.
@@ -35,7 +35,7 @@ class ShardFolder:
         self._held = ExitStack()
 
     def __enter__(self) -> Self:
-        self.folder.mkdir(exist_ok=True)
+        check_output_folder(self.folder).mkdir(exist_ok=True)
         self._refuse_foreign()
         self._held.enter_context(only_one(self.folder / LOCK))
         try:
@@ -60,10 +60,20 @@ class ShardFolder:
     def _begin(self) -> None:
         path = self.folder / MARK
         if path.exists():
-            self._compare(json.loads(path.read_text()))
+            self._compare(self._read_mark(path))
             return
         with atomic_path(path) as temporary:
             temporary.write_text(json.dumps(self.plan))
+
+    def _read_mark(self, path: Path) -> dict[str, Any]:
+        try:
+            begun = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:
+            begun = None
+        if not isinstance(begun, dict):
+            msg = f"{path} is damaged: delete {self.folder}, and its rows are done anew"
+            raise ValueError(msg)
+        return begun
 
     def _compare(self, begun: dict[str, Any]) -> None:
         for key in dict.fromkeys([*self.plan, *begun]):
@@ -95,11 +105,16 @@ class ShardFolder:
 
     def read(self, index: int) -> tuple[dict[str, np.ndarray], list]:
         """Return the arrays and notes of one finished shard."""
-        from safetensors import safe_open
+        from safetensors import SafetensorError, safe_open
 
-        with safe_open(self.path(index), framework="numpy") as file:
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            return arrays, json.loads(file.metadata()["notes"])
+        path = self.path(index)
+        try:
+            with safe_open(path, framework="numpy") as file:
+                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+                return arrays, json.loads(file.metadata()["notes"])
+        except (SafetensorError, TypeError, KeyError, ValueError) as error:
+            msg = f"{path} is damaged ({error}): delete it, and its rows are done anew"
+            raise ValueError(msg) from error
 
     def remove(self) -> None:
         """Delete the folder, once its rows are in the archive."""

@@ -101,14 +101,14 @@ def replace_classifier(module: torch.nn.Module, n_classes: int) -> None:
 
 
 def _read_state(path: Path) -> dict[str, torch.Tensor]:
-    if path.suffix == ".safetensors":
-        from safetensors.torch import load_file
-
-        return load_file(path)
     try:
+        if path.suffix == ".safetensors":
+            from safetensors.torch import load_file
+
+            return load_file(path)
         state: Any = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
-        msg = f"weights file {path} is not a plain state dict ({error})"
+        msg = f"weights file {path} is not a plain state dict ({_brief(error)})"
         raise ValueError(msg) from error
     for key in ("state_dict", "model"):
         if isinstance(state, dict) and isinstance(state.get(key), dict):
@@ -116,7 +116,26 @@ def _read_state(path: Path) -> dict[str, torch.Tensor]:
     if not isinstance(state, dict):
         msg = f"weights file {path} holds a {type(state).__name__}; wanted a state dict"
         raise ValueError(msg)
-    return {name.removeprefix("module."): value for name, value in state.items()}
+    return {str(name).removeprefix("module."): value for name, value in state.items()}
+
+
+def read_checkpoint(path: Path, device: str) -> dict[str, Any]:
+    """Return the state of a training that was begun; refuse any other file."""
+    try:
+        state: Any = torch.load(path, map_location=device, weights_only=True)
+    except Exception as error:
+        msg = f"{path} is no checkpoint of coolhead, or is damaged ({_brief(error)})"
+        raise ValueError(f"{msg}: move it away, or write to another place") from error
+    wanted = {"identity", "module", "optimizer", "curve", "best"}
+    if not isinstance(state, dict) or not wanted <= state.keys():
+        msg = f"{path} is no checkpoint of coolhead: move it away, or write to another"
+        raise ValueError(f"{msg} place")
+    return state
+
+
+def _brief(error: Exception) -> str:
+    """The first sentence of what torch says, which goes on with advice."""
+    return " ".join(str(error).split()).partition(". ")[0][:200]
 
 
 def weights_checksum(module: torch.nn.Module) -> str:
