@@ -1,10 +1,11 @@
 """The bars of docs/beyond.md: AutoCalibrator against the paper's methods, and why.
 
-    python benchmarks/beyond.py sentiment digits features.npz --seeds 5 --cache heads/
+    python benchmarks/beyond.py sentiment digits PACS=features.npz --ablation
 
-Each argument is a bundled set or an archive of features with labels and domains. One
+Each argument is a bundled set or NAME=ARCHIVE of features with labels and domains. One
 head per source and seed; every other domain is the target once, the rest calibrate.
 With ``--ablation`` also: each descriptor removed, each kind of knowledge withheld.
+Markdown on standard output; experiments/beyond.md is kept so.
 """
 
 import argparse
@@ -14,6 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from beyond_report import EQUAL, PAPER, report
+from origin import print_origin
 
 from coolhead.archive import DomainArchive, load_archive
 from coolhead.baselines.multidomain import MultiDomainTemperature
@@ -27,9 +30,7 @@ from coolhead.heads import Head, load_head, train_head
 from coolhead.metrics import expected_calibration_error
 from coolhead.numerics.softmax import confidence
 
-PAPER = ("set-level", "nearest cluster", "regression", "ensemble")
 REFERENCE_ROWS = 2_000
-DRAWS = 2_000
 
 
 class Split(NamedTuple):
@@ -129,6 +130,8 @@ def score(split: Split, *, ablation: bool) -> dict[str, float]:
             found[name + ending] = split.error(member.temperature)
         mdts = split.fit(MultiDomainTemperature(), rows)
         found["MD-TS" + ending] = split.error(mdts.temperature)
+    equal = split.fit(scale(domain_weights="equal"), split.calibration)
+    found[EQUAL] = split.error(equal.temperature)
     auto = split.fit(AutoCalibrator(), both, extra=True)
     found["auto"] = split.error(auto.temperature)
     found["shift-aware alone"] = split.error(
@@ -151,51 +154,21 @@ def ablate(split: Split, both: np.ndarray) -> dict[str, float]:
     return found
 
 
-def interval(differences: np.ndarray, seed: int = 0) -> tuple[float, float]:
-    """95 % bootstrap interval of a mean over splits; seeds of a split stay together."""
-    rng = np.random.default_rng(seed)
-    drawn = rng.integers(0, len(differences), (DRAWS, len(differences)))
-    low, high = np.quantile(differences[drawn].mean(axis=1), [0.025, 0.975])
-    return float(low), float(high)
-
-
-def report(name: str, scores: dict[str, np.ndarray]) -> None:
-    """Print mean ECE, improvement ratio, paired interval and harm of each method.
-
-    scores : method -> (splits, seeds) ECE in per cent.
-    """
-    source, oracle = scores["source-only"].mean(), scores["oracle"].mean()
-    plain, auto = scores["uncalibrated"], scores["auto"]
-    possible = scores["oracle"] <= plain + 1
-    print(f"\n{name}: {auto.shape[0]} splits, {auto.shape[1]} seeds")
-    print(f"{'':32} {'ECE':>6} {'IR':>6}  minus auto [95 %]      harm  raw")
-    for method, values in scores.items():
-        ratio = (source - values.mean()) / (source - oracle)
-        low, high = interval((values - auto).mean(axis=1))
-        worse = values > plain + 1
-        print(
-            f"{method:32} {values.mean():6.2f} {ratio:6.3f}  "
-            f"{(values - auto).mean():6.2f} [{low:6.2f}, {high:6.2f}]"
-            f" {100 * (worse & possible).mean():5.1f} {100 * worse.mean():5.1f}"
-        )
-
-
-def run(name: str, seeds: int, cache: Path | None, *, ablation: bool) -> None:
-    """All splits and seeds of one set."""
-    bundled = name in ("sentiment", "digits")
-    archive = load_dataset(name) if bundled else load_archive(name)
+def run(
+    name: str, archive: DomainArchive, seeds: int, cache: Path | None, *, ablation: bool
+) -> dict[str, np.ndarray]:
+    """ECE of every method, all splits and seeds of one set."""
     found: list[list[dict[str, float]]] = [
         [
             score(split, ablation=ablation)
-            for split in splits(Path(name).stem, archive, seed, cache)
+            for split in splits(name, archive, seed, cache)
         ]
         for seed in range(seeds)
     ]
-    scores = {
+    return {
         method: np.array([[row[method] for row in rows] for rows in found]).T
         for method in found[0][0]
     }
-    report(Path(name).stem, scores)
 
 
 def main() -> None:
@@ -206,8 +179,17 @@ def main() -> None:
     parser.add_argument("--ablation", action="store_true")
     given = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
-    for name in given.archives:
-        run(name, given.seeds, given.cache, ablation=given.ablation)
+    print_origin()
+    tables = {}
+    for given_name in given.archives:
+        name, _, path = given_name.rpartition("=")
+        bundled = path in ("sentiment", "digits")
+        archive = load_dataset(path) if bundled else load_archive(path)
+        name = name or Path(path).stem
+        tables[name] = run(
+            name, archive, given.seeds, given.cache, ablation=given.ablation
+        )
+    report(tables)
 
 
 if __name__ == "__main__":

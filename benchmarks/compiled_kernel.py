@@ -8,13 +8,20 @@ row but its sums, and an exponential of its own, which the compiler turns into v
 instructions. Processor time on one thread, median and best of nine.
 """
 
+import importlib.metadata
+import resource
 import statistics
+import subprocess
+import sys
 import time
 from functools import partial
+from pathlib import Path
 
 import numba
 import numpy as np
+from origin import print_origin
 
+from coolhead import fit_temperature
 from coolhead.numerics.moments import row_moments, summarise_rows
 from coolhead.numerics.threads import WORTHWHILE
 
@@ -86,9 +93,11 @@ def seconds(work, repeats: int = 9) -> tuple[float, float]:
 
 
 def main() -> None:
+    print_origin()
     rng = np.random.default_rng(0)
     # Below this size NumPy's pass keeps to one thread by itself.
     n_rows, n_classes = WORTHWHILE // 1000 - 1, 1000
+    print("### One gradient pass\n")
     print("| | NumPy ns a logit | compiled | times | largest difference | compile s |")
     print("|---|---|---|---|---|---|")
     for dtype, run in KERNELS.items():
@@ -112,6 +121,47 @@ def main() -> None:
             f"{compiled:.1f} |",
             flush=True,
         )
+    print_cost()
+
+
+def print_cost() -> None:
+    """What it would cost to have: disk, loading, and a fit to compare that with."""
+    rows, classes = 50_000, 1_000
+    rng = np.random.default_rng(0)
+    logits = 2 * rng.standard_normal((rows, classes), np.float32)
+    labels = rng.integers(0, classes, rows)
+    logits[np.arange(rows), labels] += 4
+    fit = seconds(partial(fit_temperature, logits, labels), repeats=3)[0]
+    print("\n### What it costs\n\n| | |\n|---|---|")
+    for names in (("numba", "llvmlite"), ("polars", "polars-runtime-32"), ("scipy",)):
+        print(
+            f"| {names[0]} and what it brings, on disk | "
+            f"{sum(map(on_disk, names)):.0f} MB |"
+        )
+    print(f"| importing numba | {own_seconds('import numba'):.1f} CPU s |")
+    print(f"| a fit of {rows:,} × {classes:,} logits, float32 | {fit:.1f} CPU s |")
+
+
+def on_disk(name: str) -> float:
+    """Megabytes of an installed package, as its list of files has them."""
+    paths = [Path(str(f.locate())) for f in importlib.metadata.files(name) or []]
+    return sum(path.stat().st_size for path in paths if path.exists()) / 1e6
+
+
+def own_seconds(code: str) -> float:
+    """Processor seconds of Python with these lines beyond NumPy's, best of three."""
+    both = []
+    for lines in ("import numpy", f"import numpy; {code}"):
+        found = []
+        for _ in range(3):
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            subprocess.run([sys.executable, "-c", lines], check=True)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            found.append(
+                after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            )
+        both.append(min(found))
+    return both[1] - both[0]
 
 
 if __name__ == "__main__":

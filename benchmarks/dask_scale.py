@@ -1,17 +1,19 @@
 """Temperatures on a local Dask cluster: memory, time, and a worker that dies.
 
     python benchmarks/dask_scale.py                        # 20 million x 100, 8 GB
-    python benchmarks/dask_scale.py --kill                 # the same, a worker killed
+    python benchmarks/dask_scale.py --kill --rows 1e6      # and with a worker killed
     python benchmarks/dask_scale.py --compare --rows 1e6   # against one process
     python benchmarks/dask_scale.py --passes               # cost of a row in a pass
 
 Logits are made block by block whenever a pass asks for them, so they never exist as a
-whole. Linux only: peak memory is read from /proc.
+whole. Linux only: peak memory is read from /proc. Markdown on standard output, kept as
+experiments/dask-*.md; progress on standard error.
 """
 
 import argparse
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -19,6 +21,7 @@ from pathlib import Path
 import dask.array as da
 import numpy as np
 from distributed import Client, LocalCluster
+from origin import print_origin
 
 import coolhead.dask
 from coolhead.calibrators.temperature import TemperatureScaling
@@ -75,33 +78,55 @@ def timed(name: str, function, *arguments, **settings):
     start = time.perf_counter()
     result = function(*arguments, **settings)
     seconds = time.perf_counter() - start
-    print(f"{name:34s} {seconds:8.1f} s", flush=True)
+    print(f"{name:34s} {seconds:8.1f} s", file=sys.stderr, flush=True)
     return result, seconds
 
 
+def print_row(*cells: object) -> None:
+    print("|", " | ".join(map(str, cells)), "|", flush=True)
+
+
+def print_head(*columns: str) -> None:
+    print_row(*columns)
+    print("|" + "---|" * len(columns))
+
+
 def large(client: Client, n_rows: int, n_classes: int, kill: bool) -> None:
-    logits, labels = arrays(n_rows, n_classes)
-    labels = client.persist(labels)
-    timed("make the labels", lambda: labels.sum().compute())
-    _, reading = timed("one pass that only makes logits", logits.max().compute)
-    if kill:
-        threading.Timer(1.5 * reading, kill_one, [client]).start()
-    calibrator, _ = timed(
-        "fit", coolhead.dask.fit, TemperatureScaling(), logits, labels
+    print_head(
+        *("rows", "GB", "worker killed", "T", "standard error of log T", "ECE", "NLL"),
+        *("GB of a worker at most", "GB of the client", "fit s", "evaluate s"),
+        "making the logits once, s",
     )
-    score, _ = timed("evaluate", coolhead.dask.evaluate, calibrator, logits, labels)
-    print(f"T {calibrator.temperature_!r} (made with {STRETCH})")
-    print(f"standard error of log T {calibrator.log_temperature_se_:.1e}")
-    print(f"ECE {score.expected_calibration_error!r}")
-    print(f"NLL {score.negative_log_likelihood!r}")
-    peaks = client.run(peak_memory)
-    shown = ", ".join(f"{gigabytes:.2f}" for gigabytes in peaks.values())
-    print(f"peak of the workers: {shown} GB; of this process: {peak_memory():.2f} GB")
+    for killed in (False, True) if kill else (False,):
+        logits, labels = arrays(n_rows, n_classes)
+        labels = client.persist(labels)
+        timed("make the labels", lambda found: found.sum().compute(), labels)
+        _, reading = timed("one pass that only makes logits", logits.max().compute)
+        if killed:
+            threading.Timer(1.5 * reading, kill_one, [client]).start()
+        model, fitting = timed(
+            "fit", coolhead.dask.fit, TemperatureScaling(), logits, labels
+        )
+        score, scoring = timed(
+            "evaluate", coolhead.dask.evaluate, model, logits, labels
+        )
+        print_row(
+            f"{n_rows:,}",
+            f"{logits.nbytes / 1e9:.1f}",
+            "yes" if killed else "no",
+            f"{model.temperature_:.9f}",
+            f"{model.log_temperature_se_:.2e}",
+            f"{score.expected_calibration_error:.9f}",
+            f"{score.negative_log_likelihood:.9f}",
+            f"{max(client.run(peak_memory).values()):.2f}",
+            f"{peak_memory():.2f}",
+            *(f"{seconds:.0f}" for seconds in (fitting, scoring, reading)),
+        )
 
 
 def kill_one(client: Client) -> None:
     victim = next(iter(client.run(os.getpid).values()))
-    print(f"killing worker process {victim}", flush=True)
+    print(f"killing worker process {victim}", file=sys.stderr, flush=True)
     os.kill(victim, signal.SIGKILL)
 
 
@@ -115,11 +140,17 @@ def compare(client: Client, n_rows: int, n_classes: int, repeats: int = 3) -> No
         there, two, all_workers = watched(client, "dask", fit_and_score, *spread)
         walls.append((two, one))
         works.append((all_workers, own))
-    print(f"T differs by {abs(there[0] / here[0] - 1):.1e}")
-    print(f"ECE differs by {abs(there[1] - here[1]):.1e}")
-    for name, pairs in {"wall": walls, "processor": works}.items():
-        ours, theirs = (min(column) for column in zip(*pairs, strict=True))
-        print(f"dask / in memory, {name} time, best of {repeats}: {ours / theirs:.2f}")
+    print_head("", "one process", "Dask", "Dask / one process")
+    for name, pairs in {"wall s": walls, "CPU s": works}.items():
+        theirs, ours = (min(column) for column in zip(*pairs, strict=True))
+        print_row(
+            f"{name}, best of {repeats}",
+            *(f"{ours:.1f}", f"{theirs:.1f}", f"{theirs / ours:.2f}"),
+        )
+    print("\n")
+    print_head("", "differs by")
+    print_row("T", f"{abs(there[0] / here[0] - 1):.1e}")
+    print_row("ECE", f"{abs(there[1] - here[1]):.1e}")
 
 
 def watched(client: Client, name: str, function, *arguments):
@@ -127,7 +158,6 @@ def watched(client: Client, name: str, function, *arguments):
     before = time.process_time() + sum(client.run(time.process_time).values())
     result, seconds = timed(name, function, *arguments)
     after = time.process_time() + sum(client.run(time.process_time).values())
-    print(f"{'  processor':34s} {after - before:8.1f} s", flush=True)
     return result, seconds, after - before
 
 
@@ -159,16 +189,18 @@ def passes(n_classes: int, repeats: int = 9) -> None:
     kinds = {
         "make the logits": lambda: make_logits(BLOCK_ROWS, n_classes, 0),
         "look": lambda: _look_at_block({**block, "before": before}, strides),
-        "Newton step": lambda: _sums_of_block(block, *step),
+        "Newton step": lambda: _sums_of_block(block, *step, np.float32),
         "evaluate": lambda: _states(block, model, 1, 15),
     }
+    print_head("pass", "CPU µs a row", "CPU ns a logit")
     for name, function in kinds.items():
         seconds = []
         for _ in range(repeats):
             start = time.process_time()
             function()
             seconds.append(time.process_time() - start)
-        print(f"{name:18s} {1e6 * min(seconds) / BLOCK_ROWS:6.2f} µs a row")
+        row = 1e6 * min(seconds) / BLOCK_ROWS
+        print_row(name, f"{row:.2f}", f"{1e3 * row / n_classes:.1f}")
 
 
 def main() -> None:
@@ -181,6 +213,7 @@ def main() -> None:
     parser.add_argument("--compare", action="store_true")
     parser.add_argument("--passes", action="store_true")
     options = parser.parse_args()
+    print_origin()
     if options.passes:
         passes(options.classes)
         return

@@ -9,6 +9,7 @@ given spread around that of their domain.
 import sys
 
 import numpy as np
+from origin import print_origin
 
 import coolhead as ch
 from coolhead.new_domain import NewDomain, learn_evidence
@@ -56,6 +57,7 @@ def arrive(repetition: int, spread: float) -> dict[int, list[tuple[bool, float]]
 
 def main() -> None:
     repetitions = int(sys.argv[1]) if len(sys.argv) > 1 else 60
+    print_origin()
     print("| spread of groups | labels | covers % | width |\n|---|---|---|---|")
     for spread in (0.0, 0.3, 0.6):
         every = [arrive(repetition, spread) for repetition in range(repetitions)]

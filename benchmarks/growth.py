@@ -2,6 +2,7 @@
 
     python benchmarks/growth.py --json growth.json
     python benchmarks/growth.py --draw growth.json docs/pictures/growth.svg
+    python benchmarks/growth.py --table growth.json        # what a row takes
 
 Every point is a process of its own: median CPU time of three runs or more (of one
 that takes long), and peak memory above what the process held with its data made. One
@@ -18,6 +19,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from origin import print_origin
 
 import coolhead as ch
 
@@ -45,6 +47,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", type=Path)
     parser.add_argument("--draw", nargs=2, type=Path, metavar=("JSON", "SVG"))
+    parser.add_argument("--table", type=Path, metavar="JSON")
     parser.add_argument("--point", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.point:
@@ -53,6 +56,9 @@ def main() -> None:
     if options.draw:
         found = json.loads(options.draw[0].read_text())
         options.draw[1].write_text(draw(found))
+        return
+    if options.table:
+        print_table(json.loads(options.table.read_text()))
         return
     found = []
     for axis, sizes in AXES.items():
@@ -132,6 +138,19 @@ def prepare(work, rows, classes, features, domains, clusters):
     return call
 
 
+def print_table(found: list[dict]) -> None:
+    """What a row takes where there are most of them."""
+    print_origin()
+    print("| work | rows | CPU µs a row | bytes a row beyond the data |")
+    print("|---|---|---|---|")
+    for work in WORK:
+        last = [p for p in found if (p["axis"], p["work"]) == ("rows", work)][-1]
+        rows = last["rows"]
+        time_of_row = 1e6 * last["cpu_s"] / rows
+        space = 2**20 * last["memory_mb"] / rows
+        print(f"| {work} | {rows:,} | {time_of_row:.2g} | {space:.0f} |")
+
+
 def memory() -> float:
     """Peak of this process so far, in megabytes."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -139,20 +158,22 @@ def memory() -> float:
 
 def draw(found: list[dict]) -> str:
     """Time above, memory below, an axis in each column, both scales logarithmic."""
+    from coolhead.figures.style import LINES
     from coolhead.figures.svg import draw_svg
 
     def panels(figure):
         axes = figure.subplots(2, len(AXES), sharex="col", sharey="row")
         for column, axis in zip(axes.T, AXES, strict=True):
-            for colour, work in enumerate(WORK):
+            for work, (colour, dashes, marker, _) in zip(WORK, LINES, strict=False):
                 points = [p for p in found if (p["axis"], p["work"]) == (axis, work)]
                 if not points:
                     continue
                 sizes = [p["size"] for p in points]
                 spent = [max(p["memory_mb"], 0.1) for p in points]
-                style = {"label": work, "color": f"C{colour}", "markersize": 4}
-                column[0].loglog(sizes, [seconds(p) for p in points], "o-", **style)
-                column[1].loglog(sizes, spent, "o-", **style)
+                style = {"label": work, "color": colour, "markersize": 4}
+                style |= {"linestyle": dashes, "marker": marker}
+                column[0].loglog(sizes, [seconds(p) for p in points], **style)
+                column[1].loglog(sizes, spent, **style)
             column[1].set_xlabel(axis)
             for each in column:
                 for scale in (each.xaxis, each.yaxis):
@@ -170,7 +191,7 @@ def draw(found: list[dict]) -> str:
     def short(value):
         for size, letter in ((10**6, "M"), (10**3, "k")):
             if value >= size:
-                return f"{value / size:g}{letter}"
+                return f"{value / size:.3g}{letter}"
         return f"{value:g}"
 
     title = "Time and memory against rows, classes, features, domains and clusters"

@@ -1,6 +1,8 @@
 """How often the drift monitor raises the alarm at distorted digits, and at others.
 
-Run: python benchmarks/monitor_power.py [networks]
+    python benchmarks/monitor_power.py [NETWORKS]
+
+Markdown on standard output; experiments/monitor-power.md is kept so.
 """
 
 import copy
@@ -9,12 +11,14 @@ from collections import defaultdict
 
 import numpy as np
 import torch
+from origin import print_origin
 from scipy.ndimage import gaussian_filter, rotate
 
 import coolhead as ch
 
 TRAINED, STEPS = "mnist", {"mnist": 8, "sans": 8, "uci": 3}
 BATCHES = {75: 14, 300: 3}
+KINDS = ("default", "served")
 DISTORTED = 3  # batches of each size; all of them as they are
 
 
@@ -24,7 +28,7 @@ def distortions(x, rng):
     yield "negative", 1 - x
     yield "random pixels", rng.random(x.shape)
     for width in (2, 1):
-        yield f"blurred ({width})", gaussian_filter(images, (0, width, width))
+        yield f"blurred ({width} px)", gaussian_filter(images, (0, width, width))
     yield "rotated by 45°", rotate(images, 45, axes=(1, 2), reshape=False, order=1)
     yield "a third of the contrast", 0.3 * x
     yield "upper half missing", images * (np.arange(16) > 7)[:, None]
@@ -92,6 +96,14 @@ if __name__ == "__main__":
     alarms = defaultdict(list)
     for seed in range(networks):
         measure(seed, alarms)
-    print("| rows | monitor | in a check | alarms | checks |\n|---|---|---|---|---|")
-    for (name, kind, size), found in alarms.items():
-        print(f"| {name} | {kind} | {size} | {np.mean(found):.1%} | {len(found)} |")
+    print_origin()
+    head = [f"{kind}, {size}" for kind in KINDS for size in BATCHES]
+    print("| rows | " + " | ".join(head) + " |\n|---|" + "---|" * len(head))
+    for name in dict.fromkeys(name for name, _, _ in alarms):
+        cells = [
+            f"{np.mean(alarms[name, kind, size]):.1%} of "
+            f"{len(alarms[name, kind, size])}"
+            for kind in KINDS
+            for size in BATCHES
+        ]
+        print(f"| {name} | {' | '.join(cells)} |")

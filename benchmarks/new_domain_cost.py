@@ -5,12 +5,14 @@ CPU seconds of `NewDomain` with accuracy, coverage and calibrator, and of an upd
 """
 
 import argparse
+import sys
 import time
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from origin import print_origin
 
 from coolhead.calibrators.auto import AutoCalibrator
 from coolhead.new_domain import NewDomain, learn_evidence
@@ -75,11 +77,12 @@ def main() -> None:
         return known
 
     updated, known = cpu_seconds(update)
+    print_origin()
     print("| | CPU s | wanted |\n|---|---|---|")
     print(f"| `NewDomain` of {given.rows} x {size[0]}, {size[1]} features "
           f"| {arrived:.2f} | 2 |")  # fmt: skip
     print(f"| update with {N_LABELS} labels | {updated:.3f} | 0.1 |")
-    print(f"\n{there}\n{known}")
+    print(f"{there}\n{known}", file=sys.stderr)
 
 
 if __name__ == "__main__":

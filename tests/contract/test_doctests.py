@@ -40,7 +40,8 @@ def public_names():
 
 def has_example(found):
     """Whether there is a section of examples, and Python in it."""
-    text = inspect.getdoc(found) or ""
+    # Its own docstring: that of a base class tells of another name.
+    text = inspect.cleandoc(found.__doc__ or "")
     _, heading, examples = text.partition("\nExamples\n--------\n")
     return bool(heading and doctest.DocTestParser().get_examples(examples))
 
@@ -55,3 +56,39 @@ def test_every_public_name_has_an_example():
     ]
     assert len(found) > 140
     assert not without
+
+
+def described():
+    """A function.
+
+    Examples
+    --------
+    >>> 1 + 1
+    2
+    """
+
+
+class Described:
+    __doc__ = described.__doc__
+
+
+class Inherits(Described): ...
+
+
+def undescribed():
+    """A function. Examples: none, though the word is there."""
+
+
+def empty():
+    """A function.
+
+    Examples
+    --------
+    None yet.
+    """
+
+
+def test_a_name_without_an_example_is_found():
+    assert has_example(described)
+    assert has_example(Described)
+    assert not any(map(has_example, (Inherits, undescribed, empty)))

@@ -20,7 +20,7 @@ from pages import (
 import coolhead as ch
 
 sys.path.insert(0, str(DOCS))
-from site_parts import reference
+from site_parts import plain_text, reference
 from site_parts.tables import cut, find_table, names
 
 
@@ -65,6 +65,22 @@ def test_measured_tables_are_there(page):
 def test_a_table_that_is_gone_is_named():
     with pytest.raises(ValueError, match="no heading 'Gone'"):
         find_table("# Here\n\n| a |\n|---|\n| 1 |\n", ["Here", "Gone"])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_the_single_file_shows_what_directives_include(page):
+    if BUILT[-1] in page.read_text():
+        return  # shows what is written while the site is built
+    text = plain_text.expand(page)
+    assert not re.search(r"^```{(include|measured|literalinclude)}", text, re.M)
+    assert "<!-- auto:" not in text
+
+
+def test_tables_stay_tables_in_the_single_file():
+    text = plain_text.expand(DOCS / "beyond.md")
+    assert "| IR of `AutoCalibrator` |" in text
+    assert "| tried |" in text
+    assert "| answer from the batch |" not in text
 
 
 def test_every_public_name_is_on_a_page_of_the_reference(tmp_path):
