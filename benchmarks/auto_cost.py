@@ -1,18 +1,18 @@
-"""What AutoCalibrator costs in units of one temperature, and where it goes.
+"""What AutoCalibrator costs in units of one temperature, and for one row.
 
-    python benchmarks/auto_cost.py [--rows 3000] [--classes 20000] [--columns 64]
+    python benchmarks/auto_cost.py
 
-Processor time, medians of three after one warm-up. Also counted: how often the
+Processor time, medians of five after one warm-up. Also counted: how often the
 arguments of a fit are checked and how often shift-aware temperatures are fitted.
 """
 
-import argparse
 import time
 from collections import Counter
 from statistics import median
 from unittest.mock import patch
 
 import numpy as np
+from origin import print_origin
 
 from coolhead.calibrators import AutoCalibrator, data
 from coolhead.calibrators.shift_aware import ShiftAwareTemperature
@@ -31,10 +31,10 @@ def simulate(n_rows: int, n_classes: int, n_columns: int, n_domains: int):
 
 
 def seconds(work) -> float:
-    """Median processor time of three runs."""
+    """Median processor time of five runs."""
     work()
     times = []
-    for _ in range(3):
+    for _ in range(5):
         start = time.process_time()
         work()
         times.append(time.process_time() - start)
@@ -77,17 +77,38 @@ def run(n_rows: int, n_classes: int, n_columns: int, n_domains: int) -> None:
     all_of_it = seconds(auto)
     calls = count(auto)
     print(
-        f"{n_rows} x {n_classes}, {n_columns} features, {n_domains} domains: one "
-        f"temperature {one:.3f} CPU s, AutoCalibrator {all_of_it:.2f} CPU s, "
-        f"{all_of_it / one:.1f} times; {dict(calls)}"
+        f"| {n_rows:,} × {n_classes:,} × {n_columns} | {n_domains} | {one:.3f} | "
+        f"{all_of_it:.2f} | {all_of_it / one:.1f} | {calls['checks']} | "
+        f"{calls['shift-aware']} |",
+        flush=True,
+    )
+
+
+def one_row(n_classes: int, n_columns: int) -> None:
+    """Print what the probabilities of a single row take."""
+    logits, labels, features, domains = simulate(3_000, n_classes, n_columns, 3)
+    auto = AutoCalibrator().fit(
+        logits, labels, features=features, sample_domain=domains, source_domain=0
+    )
+    times = []
+    for i in range(len(logits)):
+        row = logits[i : i + 1], features[i : i + 1]
+        start = time.process_time_ns()
+        auto.predict_proba(*row)
+        times.append((time.process_time_ns() - start) / 1000)
+    print(
+        f"\nOne row of {n_classes} classes and {n_columns} features: "
+        f"{median(times):.0f} µs (best {min(times):.0f}) of processor time."
     )
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rows", type=int, default=3_000)
-    parser.add_argument("--classes", type=int, default=20_000)
-    parser.add_argument("--columns", type=int, default=64)
-    parser.add_argument("--domains", type=int, default=3)
-    options = parser.parse_args()
-    run(options.rows, options.classes, options.columns, options.domains)
+    print_origin()
+    print(
+        "| rows × classes × features | domains | one temperature, CPU s | "
+        "AutoCalibrator, CPU s | times | checks | shift-aware fits |"
+    )
+    print("|---|---|---|---|---|---|---|")
+    run(3_000, 20_000, 64, 3)
+    run(10_000, 345, 512, 6)
+    one_row(65, 512)

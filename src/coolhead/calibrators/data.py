@@ -211,9 +211,10 @@ class CalibrationData:
         if len(self.domains.names) == 1:
             return self.domain_temperatures()
         codes = np.zeros(len(self), np.intp)
+        start = self.memo[_DOMAINS][0].middle() if _DOMAINS in self.memo else None
         return self._remembered(
             ("set temperature",),
-            lambda: solve_temperatures(self.rows, codes, self.weights),
+            lambda: solve_temperatures(self.rows, codes, self.weights, start=start),
         )
 
     def _still_true(self, kept: Domains) -> dict:

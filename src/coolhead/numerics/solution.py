@@ -66,6 +66,14 @@ class Solution(NamedTuple):
         """Of some of the groups."""
         return Solution(*(column[groups] for column in self))
 
+    def middle(self) -> np.ndarray | None:
+        """Where to look for the log temperature of all groups together, (1,)."""
+        known = self.status == Status.CONVERGED
+        if not known.any():
+            return None
+        logs, sizes = np.log(self.temperature[known]), self.n_samples[known]
+        return np.array([np.average(logs, weights=sizes)])
+
 
 def as_fit(solution: Solution, names: np.ndarray | None) -> TemperatureFit:
     """Arrays for named groups; scalars where all rows were one unnamed group."""

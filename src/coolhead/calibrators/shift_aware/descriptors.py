@@ -66,7 +66,7 @@ def feature_length(
     """Log of the distance to the centre of the reference features, (n,)."""
     squares = np.empty(len(features))
     for rows in row_blocks(*features.shape):
-        apart = _from_center(features[rows], reference)
+        apart = _from_center(features, reference, rows)
         squares[rows] = np.vecdot(apart, apart)
     return 0.5 * np.log(np.maximum(squares, np.finfo(np.float64).tiny))
 
@@ -92,14 +92,22 @@ def principal_components(
     """Coordinates along the reference features' principal directions, (n, p)."""
     coordinates = np.empty((len(features), len(reference.components)))
     for rows in row_blocks(*features.shape):
-        coordinates[rows] = (
-            _from_center(features[rows], reference) @ reference.components.T
-        )
+        apart = _from_center(features, reference, rows)
+        coordinates[rows] = apart @ reference.components.T
     return coordinates
 
 
-def _from_center(features: np.ndarray, reference: TrainingReference) -> np.ndarray:
+def _from_center(
+    features: np.ndarray, reference: TrainingReference, rows: slice
+) -> np.ndarray:
     """Offsets from the centre in units of the scale, cut off far outside."""
+    if rows.start == 0 and rows.stop == len(features):
+        # One block holds them all, and the next descriptor asks for them again.
+        return _once(_offsets, features, reference)
+    return _offsets(features[rows], reference)
+
+
+def _offsets(features: np.ndarray, reference: TrainingReference) -> np.ndarray:
     with np.errstate(over="ignore"):
         apart = features - reference.center
         apart /= reference.scale
@@ -191,13 +199,14 @@ def _name(descriptor: Descriptor) -> str:
 _FOUND: ContextVar[dict | None] = ContextVar("found", default=None)
 
 
-def _once(function: Callable, logits: np.ndarray, reach: float) -> Any:
+def _once(function: Callable, rows: np.ndarray, beside: Any) -> Any:
+    """`function(rows, beside)`, or what it gave before in the same `describe`."""
     found = _FOUND.get()
     if found is None:
-        return function(logits, reach)
-    key = function, id(logits), reach
+        return function(rows, beside)
+    key = function, id(rows), id(beside)
     if key not in found:
-        found[key] = function(logits, reach)
+        found[key] = function(rows, beside)
     return found[key]
 
 

@@ -11,7 +11,7 @@ MAX_STEPS = 40
 CLAMPED_SHARE = 0.005
 # Newton's last step, too small to need a look at where it leads; and too small to
 # change a choice between two fits.
-SURE_GAIN, FAIR_GAIN = 1e-7, 1e-5
+SURE_GAIN, FAIR_GAIN = 1e-6, 1e-5
 
 
 class Standard(NamedTuple):

@@ -43,7 +43,7 @@ def find_range(
     """
     codes = np.zeros_like(data.domains.codes)
     each = data.domain_temperatures() if each is None else each
-    whole = solve_temperatures(data.rows, codes, row_weights, start=_between(each))
+    whole = solve_temperatures(data.rows, codes, row_weights, start=each.middle())
     solved = np.log(np.concatenate([whole.temperature, each.temperature]))
     status = np.concatenate([whole.status, each.status])
     solved[status == Status.PERFECTLY_SEPARATED] = 0.0
@@ -57,15 +57,6 @@ def find_range(
         float(solved.max() + RANGE_MARGIN),
         str(whole.status[0]),
     )
-
-
-def _between(each: Solution) -> np.ndarray | None:
-    """Where to look for the log temperature of domains whose own are known, (1,)."""
-    known = each.status == Status.CONVERGED
-    if not known.any():
-        return None
-    middle = np.average(np.log(each.temperature[known]), weights=each.n_samples[known])
-    return np.array([middle])
 
 
 def fit_weights(
