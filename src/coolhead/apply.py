@@ -63,6 +63,12 @@ def apply_calibrator(
 
 def check_columns(calibrator: Any, opened: PredictionFile) -> None:
     """Refuse a file that lacks what the calibrator needs, before it is read."""
+    scores = opened.widths.get("logits", opened.widths.get("probabilities"))
+    if scores is not None and scores != calibrator.n_classes_:
+        raise ValueError(
+            f"{opened.path} has scores of {scores} classes; wanted "
+            f"{calibrator.n_classes_}, one column per class, as in fit"
+        )
     if not calibrator.uses_features:
         return
     found = opened.widths.get("features")

@@ -276,7 +276,7 @@ def test_pieces_that_must_be_held_are_told_beforehand(tmp_path, monkeypatch, end
     monkeypatch.setattr("coolhead.archive.stream.HELD_SILENTLY", values.nbytes)
     with pytest.warns(UserWarning, match=r"x\..*held whole.*row groups of"):
         assert sum(map(len, stream_blocks(opened))) == 3000
-    monkeypatch.setattr("coolhead.archive.stream._machine_memory", lambda: 1e4)
+    monkeypatch.setattr("coolhead.archive.stream.machine_memory", lambda: 1e4)
     with pytest.raises(ValueError, match="GB that there are"):
         next(stream_blocks(opened))
     table.write_parquet(tmp_path / "small.parquet", row_group_size=100)

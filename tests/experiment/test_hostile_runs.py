@@ -119,6 +119,38 @@ def test_a_damaged_record_is_named(hostile, tmp_path, command, content):
         assert code == 1 and f"{tmp_path / 'run.json'} is damaged" in err
 
 
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("roles", 5),
+        ("roles.domains", [1, 2]),
+        ("methods", []),
+        ("methods.names", "all"),
+        ("evaluation", None),
+        ("evaluation.bins", "many"),
+        ("data", "x"),
+        ("classifiers", [1]),
+        ("vary", 3),
+        ("seeds", "a"),
+        ("title", [1]),
+    ],
+)
+def test_a_record_of_other_kinds_is_named(hostile, tmp_path, command, place, value):
+    record = json.loads((hostile / "run.json").read_text())
+    *above, last = place.split(".")
+    part = record["protocol"]
+    for key in above:
+        part = part[key]
+    part[last] = value
+    (tmp_path / "run.json").write_text(json.dumps(record))
+    table_path(tmp_path, "results").write_bytes(
+        table_path(hostile, "results").read_bytes()
+    )
+    for name in ("report", "tables"):
+        code, _, err = command(name, tmp_path)
+        assert code == 1 and f"is damaged: it has no protocol.{place}" in err
+
+
 def test_damaged_results_are_named(hostile, tmp_path, command):
     (tmp_path / "run.json").write_bytes((hostile / "run.json").read_bytes())
     results = table_path(tmp_path, "results")

@@ -67,13 +67,17 @@ def members(group):
     return found
 
 
-def test_sigterm_leaves_no_workers_and_nothing_half_written(world, tmp_path):
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGKILL, -9)],
+)
+def test_workers_end_with_the_sweep(world, tmp_path, number, code):
     content = protocol_content(world, evaluation={"draws": 20_000, "bootstrap": 20_000})
     toml = write_toml(tmp_path / "small.toml", content)
-    code = "from coolhead.cli import main; main()"
+    program = "from coolhead.cli import main; main()"
     words = ["sweep", str(toml), "--jobs", "2", "--folder", str(tmp_path / "runs")]
     process = subprocess.Popen(
-        [sys.executable, "-c", code, *words],
+        [sys.executable, "-c", program, *words],
         start_new_session=True,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -84,10 +88,9 @@ def test_sigterm_leaves_no_workers_and_nothing_half_written(world, tmp_path):
         while len(members(process.pid)) < 4:
             assert process.poll() is None and time.monotonic() < deadline
             time.sleep(0.05)
-        os.kill(process.pid, signal.SIGTERM)
-        _, err = process.communicate(timeout=60)
-        assert process.returncode == 143
-        assert b"coolhead: terminated" in err and b"Traceback" not in err
+        os.kill(process.pid, number)
+        process.wait(60)
+        assert process.returncode == code
         deadline = time.monotonic() + 20
         while members(process.pid):
             assert time.monotonic() < deadline, "workers outlive the sweep"
@@ -95,4 +98,7 @@ def test_sigterm_leaves_no_workers_and_nothing_half_written(world, tmp_path):
     finally:
         if members(process.pid):
             os.killpg(process.pid, signal.SIGKILL)
-    assert not list((tmp_path / "runs").rglob(".*"))
+        _, err = process.communicate()
+    if code > 0:
+        assert b"coolhead: terminated" in err and b"Traceback" not in err
+        assert not list((tmp_path / "runs").rglob(".*"))

@@ -20,7 +20,7 @@ from experiment.small_world import DOMAINS, make_archive, protocol_content, writ
 
 TESTS = Path(__file__).parents[1]
 NETWORK = "python:tiny_networks:tiny"
-MAIN = "from coolhead.cli import main; print('ready', flush=True); main()"
+MAIN = "from coolhead.cli import program; print('ready', flush=True); program()"
 # So few rows in a shard that there is something to go on from; the network is made
 # anew by every process and must be the same.
 IN_SHARDS = """

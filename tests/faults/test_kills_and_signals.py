@@ -8,6 +8,7 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from dataclasses import replace
 
@@ -90,6 +91,7 @@ def test_asked_to_end(commands, whole, noted, tmp_path, name, number, code):
             # and the signal ends it plainly. Nothing may be missing. Sooner, next time.
             assert command.contents(tmp_path) == wanted, errors
             assert not hidden(tmp_path)
+            assert "Traceback" not in errors
             seconds *= 0.7
             assert seconds > 0.05, errors
             continue
@@ -208,3 +210,29 @@ def test_a_clock_that_jumps(commands, whole, noted, tmp_path, name):
     if name == "sweep":
         assert read_run_record(tmp_path / "runs" / "small")["seconds_of_last_run"] >= 0
     noted("a clock that jumps, mostly backwards", name, 1)
+
+
+# A thread that is still at work when the command is done keeps Python waiting, and a
+# signal in that moment met no handler of ours.
+LATE = """
+import threading, time
+from coolhead.cli import program
+threading.Thread(target=lambda: (print("ready", flush=True), time.sleep(30))).start()
+program()
+"""
+
+
+def test_interrupted_after_the_end():
+    words = [sys.executable, "-c", LATE, "--version"]
+    process = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    # The version is printed last of all.
+    assert sorted([process.stdout.readline(), process.stdout.readline()])[1] == (
+        "ready\n"
+    )
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGINT
+    assert errors == ""

@@ -286,3 +286,20 @@ def test_free_metadata_is_no_trap(run, npz, predictions, tmp_path, domains):
     code, _, err = run(*words, "--draws", 20)
     assert code == 0, err
     assert report.exists()
+
+
+@pytest.mark.parametrize("expected", [{"a": 1}, [1], "x", {"outside": 5}])
+def test_expectations_of_another_kind_are_told(
+    run, npz, predictions, tmp_path, expected
+):
+    path, labels = tmp_path / "c.skops", tmp_path / "l.csv"
+    method = TemperatureScaling().fit(predictions["logits"], predictions["labels"])
+    save_calibrator(method, path, metadata={"expected": expected, "class_names": 4})
+    code, _, err = run("apply", path, npz, "--out", tmp_path / "o.npy")
+    assert code == 0
+    assert "no drift is looked for: what is expected is damaged" in err
+    labels.write_text("row,label\n0,1\n")
+    code, _, err = run(
+        "update", path, labels, "--on", npz, "--out", tmp_path / "u.skops"
+    )
+    assert code == 0, err

@@ -9,7 +9,7 @@ from coolhead.archive.checks import check_values
 from coolhead.archive.columns import check_columns
 from coolhead.archive.open import open_predictions
 from coolhead.archive.prediction_file import Columns, PredictionFile, naming
-from coolhead.archive.stream import checked_scores, score_column
+from coolhead.archive.stream import checked_scores, machine_memory, score_column
 
 BYTES_PER_LOOK = 2**20
 
@@ -57,9 +57,10 @@ def load_archive(
     file = open_predictions(path, class_names)
     name = _score_column(file, input)
     with naming(file.path):
+        _refuse_unread(file, labelled)
         columns = file.load()
         if labelled:
-            columns = _labelled_rows(file, columns)
+            columns = _labelled_rows(columns)
         if name is not None and input == "probabilities":
             columns["logits"] = checked_scores(columns, name, input)
         archive = DomainArchive._from_columns(**_checked(file, columns))
@@ -80,13 +81,23 @@ def _score_column(file: PredictionFile, input: str | None) -> str | None:
     return score_column(file, input or "logits")
 
 
-def _labelled_rows(file: PredictionFile, columns: Columns) -> Columns:
-    """Rows with a label; untouched where that is all of them."""
-    if "labels" not in columns:
+def _refuse_unread(file: PredictionFile, labelled: bool) -> None:
+    """What can be told before a small file unpacks to a lot."""
+    if labelled and "labels" not in file.widths:
         raise ValueError(
             f"{file.path} has no labels (columns found: {', '.join(file.widths)}); "
             "wanted an array labels, or a column label"
         )
+    size, there = (file.n_rows or 0) * file.bytes_per_row, machine_memory()
+    if not file.mapped and size > there:
+        raise ValueError(
+            f"{file.path} unpacks to {size / 1e9:.2g} GB, of {there / 1e9:.2g} GB of "
+            "memory that there are; wanted fewer rows, or a file that is not packed"
+        )
+
+
+def _labelled_rows(columns: Columns) -> Columns:
+    """Rows with a label; untouched where that is all of them."""
     keep = columns["labels"] != -1
     if not keep.any():
         raise ValueError("no row has a label; wanted labelled rows")

@@ -101,13 +101,14 @@ def _say_what_is_held(file: PredictionFile) -> None:
         f"each of which is held whole: about {needed / 1e9:.2g} GB of memory"
     )
     advice = f"a Parquet file with row groups of {rows} rows needs no more than others"
-    there = _machine_memory()
+    there = machine_memory()
     if needed > there:
         raise ValueError(f"{told}, of {there / 1e9:.2g} GB that there are; {advice}")
     warnings.warn(f"{told}; {advice}", stacklevel=2)
 
 
-def _machine_memory() -> float:
+def machine_memory() -> float:
+    """Bytes of memory that this machine has."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):  # Windows

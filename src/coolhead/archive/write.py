@@ -10,6 +10,7 @@ import polars as pl
 from polars.exceptions import PolarsError
 from polars.io.plugins import register_io_source
 
+from coolhead.archive.formulas import without_formulas
 from coolhead.files import atomic_path, check_output
 
 ENDINGS = (".parquet", ".arrow", ".csv", ".npy")
@@ -140,6 +141,8 @@ def _sink_parquet(frame: pl.LazyFrame, path: Path, rows: int) -> None:
 WRITERS: dict[str, Callable[..., None]] = {
     ".parquet": _write_table(_sink_parquet),
     ".arrow": _write_table(lambda frame, path, rows: frame.sink_ipc(path)),
-    ".csv": _write_table(lambda frame, path, rows: frame.sink_csv(path)),
+    ".csv": _write_table(
+        lambda frame, path, rows: without_formulas(frame).sink_csv(path)
+    ),
     ".npy": _write_array,
 }

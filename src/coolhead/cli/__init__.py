@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import threading
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import typer
@@ -70,23 +71,36 @@ def application() -> typer.Typer:
     return app
 
 
+def program() -> None:
+    """The program `coolhead`: once its work is over, signals end it plainly.
+
+    Python itself would tell a late interruption with a traceback, and leave with 0.
+    """
+    try:
+        main()
+    except KeyboardInterrupt:
+        raise SystemExit(128 + signal.SIGINT) from None
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def main() -> None:
     """Run the command line; a user's mistake is one sentence, not a traceback."""
-    ended = threading.Event()
-    previous = _end_on_sigterm(ended)
+    asked: list[int] = []
+    previous = _end_on_request(asked)
     try:
-        _run(ended)
+        _run(asked)
     except BaseException:
-        if ended.is_set():
+        if asked:
             # Whatever the request to end turned into on its way up.
-            raise SystemExit(128 + signal.SIGTERM) from None
+            raise SystemExit(128 + asked[0]) from None
         raise
     finally:
-        if previous is not None:
-            signal.signal(signal.SIGTERM, previous)
+        for number, handler in previous.items():
+            signal.signal(number, handler)
 
 
-def _run(ended: threading.Event) -> NoReturn:
+def _run(asked: list[int]) -> NoReturn:
     """Run the command named in the arguments, and leave with its code."""
     try:
         code = application()(sys.argv[1:] or ["--help"], standalone_mode=False)
@@ -98,25 +112,37 @@ def _run(ended: threading.Event) -> NoReturn:
         # Mistakes of usage come from the parser of the command line, with their code.
         explain = getattr(error, "format_message", None)
         expected = isinstance(error, ValueError | OSError | ImportError)
-        if ended.is_set() or (explain is None and not expected):
+        if asked or (explain is None and not expected):
             raise
         text = str(error) if explain is None else explain()
         _stop(text, getattr(error, "exit_code", 1))
     raise SystemExit(code if isinstance(code, int) else 0)
 
 
-def _end_on_sigterm(ended: threading.Event) -> Any:
-    """Let SIGTERM end the command like an error: files and workers are cleared away."""
+def _end_on_request(asked: list[int]) -> dict[int, Any]:
+    """Let SIGTERM, and a terminal that is closed, end the command like an error.
+
+    Files and workers are then cleared away. What was ignored, as by nohup, stays so.
+    Returns the handlers that were there; the signals that came are put into `asked`.
+    """
     if threading.current_thread() is not threading.main_thread():
-        return None
+        return {}
 
     def end(number: int, frame: Any) -> NoReturn:
-        ended.set()
-        # Straight to the descriptor: a print may be what was interrupted.
-        os.write(2, b"coolhead: terminated\n")
+        asked.append(number)
+        # Straight to the descriptor: a print may be what was interrupted, and the
+        # terminal may be gone.
+        with suppress(OSError):
+            os.write(2, b"coolhead: terminated\n")
         raise SystemExit(128 + number)
 
-    return signal.signal(signal.SIGTERM, end)
+    numbers = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
+    before = {n: signal.getsignal(n) for n in numbers if n is not None}
+    return {
+        number: signal.signal(number, end)
+        for number, handler in before.items()
+        if handler is not signal.SIG_IGN
+    }
 
 
 def _stop(reason: str, code: int) -> NoReturn:

@@ -51,11 +51,11 @@ def apply(
     kept = () if keep is None else [name.strip() for name in keep.split(",")]
     opening = open_both(calibrator, predictions, scores, keep=kept)
     fitted, metadata, opened, kind = opening
-    monitor = build_monitor(metadata)
     with (
         plain_warnings(),
         progress_bar("apply", opened.n_rows, shown=not as_json) as advance,
     ):
+        monitor = build_monitor(metadata)
         n_rows = apply_calibrator(
             fitted,
             opened,
@@ -109,11 +109,18 @@ def _trusted() -> list[str]:
 
 def build_monitor(metadata: dict[str, Any]) -> Any:
     """A monitor that expects what the calibration domains showed in fit."""
+    import warnings
+
     from coolhead.monitor import DriftMonitor, Expected
 
     told = metadata.get("expected")
-    expected = Expected.from_dict(told) if isinstance(told, dict) and told else None
-    return DriftMonitor(expected or Expected())
+    if not told:
+        return DriftMonitor(Expected())
+    try:
+        return DriftMonitor(Expected.from_dict(told))
+    except ValueError as error:
+        warnings.warn(f"no drift is looked for: {error}", stacklevel=2)
+        return DriftMonitor(Expected())
 
 
 def watched(monitor: Any) -> dict[str, Any]:

@@ -23,6 +23,7 @@ def update(
     for path in (calibrator, labels, on):
         check_input(path)
     check_output(out, inputs=[calibrator, labels, on], endings=(".skops",))
+    from coolhead.cli.apply import known_classes
     from coolhead.cli.expect import open_domain
     from coolhead.cli.label import read_labels
     from coolhead.cli.terminal import plain_warnings, print_json, print_pairs
@@ -31,7 +32,7 @@ def update(
 
     metadata = read_header(calibrator)["metadata"]
     with plain_warnings():
-        known = read_labels(labels, metadata.get("class_names"))
+        known = read_labels(labels, known_classes(metadata))
         after = open_domain(calibrator, on, scores, labelled=known)
         before = after.without("labels")
         moved = after.calibrator

@@ -47,6 +47,7 @@ from typing import Any
 
 import polars as pl
 
+from coolhead.archive.formulas import without_formulas
 from coolhead.files import atomic_path
 
 KEY_COLUMNS = (
@@ -231,15 +232,6 @@ def write_results_csv(run: str | Path) -> None:
     frame = without_formulas(read_table(run, "results"))
     with atomic_path(Path(run) / "results.csv") as temporary:
         frame.write_csv(temporary)
-
-
-def without_formulas(frame: pl.DataFrame) -> pl.DataFrame:
-    """Texts that a spreadsheet would compute (=1+1, @x) with an apostrophe in front."""
-    texts = pl.selectors.string()
-    computed = texts.str.contains(r"^[=+\-@\t\r]")
-    return frame.with_columns(
-        pl.when(computed).then(pl.lit("'") + texts).otherwise(texts).name.keep()
-    )
 
 
 def schema_of(name: str) -> dict[str, Any]:

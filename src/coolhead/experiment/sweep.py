@@ -5,6 +5,7 @@ takes up the files it finds, computes the rest, and builds the result tables in 
 order: the same bytes, however often it was killed and however many workers it had.
 """
 
+import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -34,6 +35,7 @@ from coolhead.experiment.results import (
     runtimes_path,
     write_cell,
 )
+from coolhead.experiment.workers import end_with
 from coolhead.extras import needs
 
 SECONDS_BETWEEN_TABLES = 30.0
@@ -152,7 +154,7 @@ def _run_cells(
 
 
 def _parallel(function: Callable, tasks: Iterator[tuple], jobs: int | None) -> Any:
-    calls = (delayed(function)(*task) for task in tasks)
+    calls = (delayed(_work)(os.getpid(), function, *task) for task in tasks)
     # Without a number of jobs, an enclosing parallel_config decides.
     settings: dict[str, Any] = {"batch_size": 1}
     if jobs is not None:
@@ -162,6 +164,12 @@ def _parallel(function: Callable, tasks: Iterator[tuple], jobs: int | None) -> A
     except ValueError:  # A backend that can not hand out results one by one.
         parallel = Parallel(**settings)
     return parallel(calls)
+
+
+def _work(parent: int, function: Callable, *task: Any) -> Any:
+    """What a worker does, for as long as there is somebody to do it for."""
+    end_with(parent)
+    return function(*task)
 
 
 def _train_one(training: Training, folder: Path) -> tuple[Path, str | None]:

@@ -80,6 +80,16 @@ class Expected:
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> Self:
         """The inverse of `to_dict`, also after JSON made lists of the tuples."""
+        try:
+            return cls._of(state)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"what is expected is damaged ({type(error).__name__}: {error}); "
+                "wanted what Expected.to_dict gives"
+            ) from error
+
+    @classmethod
+    def _of(cls, state: dict[str, Any]) -> Self:
         shares: dict[str, Any] = {
             name: {
                 domain: float(seen) if isinstance(seen, (int, float)) else _pair(seen)

@@ -32,6 +32,11 @@ class SecondClassifier:
     @one_blas_thread()
     def predict(self, features: np.ndarray) -> np.ndarray:
         """The class with the largest score, (n,)."""
+        if features.shape[1] != len(self.weights):
+            raise ValueError(
+                f"features has {features.shape[1]} columns; wanted "
+                f"{len(self.weights)}, as in the calibration data"
+            )
         return np.argmax(features @ self.weights + self.bias, axis=1)
 
 

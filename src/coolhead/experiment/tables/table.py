@@ -11,7 +11,8 @@ from typing import Any
 
 import polars as pl
 
-from coolhead.experiment.results import file_safe, without_formulas
+from coolhead.archive.formulas import without_formulas
+from coolhead.experiment.results import file_safe
 
 FORMATS = {"markdown": "md", "latex": "tex", "csv": "csv"}
 SCHEMA = {
