@@ -34,6 +34,8 @@ suppress_warnings = ["config.cache"]
 myst_heading_anchors = 3
 
 autosummary_generate = False
+# A method stands below its class; its name alone fits beside the page.
+toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 numpydoc_show_class_members = False

@@ -12,6 +12,7 @@ import copy
 import tempfile
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import numpy as np
 import onnxruntime
 import torch
@@ -102,11 +103,22 @@ days = {
     "new typeface": digits.select("serif").features,
     "negative": 1 - mnist,
 }
-alarms = {}
+alarms, shares = {}, {}
 for day, images in days.items():
     monitors = copy.deepcopy(expecting)
     answers = [client.post("/digit", json=x.tolist()).json() for x in images[:200]]
-    sure = np.mean([answer["confidence"] for answer in answers])
+    sure = shares[day] = np.mean([answer["confidence"] for answer in answers])
     found = client.get("/drift").json()
     alarms[day] = [name for name, signal in found.items() if signal["alarm"]]
     print(f"{day}: {sure:.0%} sure, alarms {alarms[day]}; {found['other']['told']}")
+
+# %%
+# Twelve digits of each day, how sure the service was of that day's rows, and who raised
+# the alarm.
+fig, axes = plt.subplots(1, len(days), figsize=(9, 3), layout="constrained")
+for ax, (day, images) in zip(axes, days.items(), strict=True):
+    tiles = images[:12].reshape(4, 3, 16, 16).transpose(0, 2, 1, 3).reshape(64, 48)
+    ax.imshow(tiles, cmap="gray", vmin=0, vmax=1)
+    told = "no alarm" if not alarms[day] else "alarm: " + ", ".join(alarms[day])
+    ax.set_title(f"{day}\n{100 * shares[day]:.0f} % sure, {told}")
+    ax.set_axis_off()

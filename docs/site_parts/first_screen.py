@@ -1,5 +1,6 @@
 """What the first page shows: one picture and one answer, measured while building."""
 
+from hashlib import sha256
 from pathlib import Path
 
 import coolhead as ch
@@ -15,15 +16,23 @@ WORDS = (
 
 
 def write(folder: Path) -> None:
-    """Both files, unless this version of the package has written them before."""
-    stamp = folder / "version"
-    if stamp.exists() and stamp.read_text() == ch.__version__:
+    """Both files, unless the package has written them as it is now."""
+    stamp, now = folder / "written-by", digest(Path(ch.__file__).parent)
+    if stamp.exists() and stamp.read_text() == now:
         return
     folder.mkdir(parents=True, exist_ok=True)
     answer = "\n".join(arrive()).strip()
     (folder / "arrival.txt").write_text(answer + "\n", encoding="utf-8")
     (folder / "before-after.svg").write_text(picture(), encoding="utf-8")
-    stamp.write_text(ch.__version__)
+    stamp.write_text(now)
+
+
+def digest(package: Path) -> str:
+    """Of all source files: another line of code may be another number."""
+    found = sha256()
+    for path in sorted(package.rglob("*.py")):
+        found.update(path.read_bytes())
+    return found.hexdigest()
 
 
 def picture() -> str:

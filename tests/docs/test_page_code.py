@@ -35,6 +35,13 @@ def given():
     }
 
 
+@pytest.mark.parametrize("path", WITH_CODE, ids=name_of)
+def test_code_fits_beside_the_columns(path):
+    """A line that is longer has to be scrolled to be read."""
+    lines = [line for block in blocks(path, "python") for line in block.splitlines()]
+    assert max(map(len, lines)) <= 100
+
+
 @pytest.mark.slow
 # An honest example: one of its left-out domains is better off uncalibrated.
 @pytest.mark.filterwarnings("ignore:.*better off uncalibrated")

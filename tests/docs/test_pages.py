@@ -20,7 +20,7 @@ from pages import (
 import coolhead as ch
 
 sys.path.insert(0, str(DOCS))
-from site_parts import plain_text, reference
+from site_parts import first_screen, plain_text, reference
 from site_parts.tables import cut, find_table, names
 
 
@@ -81,6 +81,14 @@ def test_tables_stay_tables_in_the_single_file():
     assert "| IR of `AutoCalibrator` |" in text
     assert "| tried |" in text
     assert "| answer from the batch |" not in text
+
+
+def test_the_first_screen_is_made_anew_where_the_package_changed(tmp_path):
+    (tmp_path / "one.py").write_text("a = 1\n")
+    before = first_screen.digest(tmp_path)
+    assert before == first_screen.digest(tmp_path)
+    (tmp_path / "one.py").write_text("a = 2\n")
+    assert first_screen.digest(tmp_path) != before
 
 
 def test_every_public_name_is_on_a_page_of_the_reference(tmp_path):

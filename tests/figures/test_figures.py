@@ -415,3 +415,11 @@ def test_long_names_keep_both_ends():
     long = shorten("source " + 90 * "x" + " > target")
     assert long.startswith("source ") and long.endswith(" > target")
     assert len(long) == LONGEST + 1
+
+
+@pytest.mark.parametrize("temperature", [1.0, 3.4, 5.642898330832725, 0.2])
+def test_one_temperature_alone_has_a_range(temperature):
+    """Around 3.4 alone, matplotlib's range was empty: a division by zero."""
+    spread = pl.DataFrame({"method": ["one"], "value": [temperature]})
+    low, high = figures.temperatures(spread).get_xlim()
+    assert low <= min(temperature, 1) < max(temperature, 1.01) <= high * 1.1

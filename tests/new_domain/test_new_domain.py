@@ -21,7 +21,7 @@ def test_the_answer_is_a_sentence_with_an_interval(there):
 def test_a_far_away_batch_says_so_first(there):
     # Every domain of the simulation lies six units from the next.
     assert there.outside.share_outside > 0.9
-    assert str(there).startswith("100% of the rows lie outside")
+    assert str(there).startswith("100 % of the rows lie outside")
 
 
 def test_labels_add_up_in_any_order(there, world):

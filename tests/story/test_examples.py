@@ -36,6 +36,7 @@ def test_example_runs(script):
     matplotlib.use("Agg")
     left = runpy.run_path(str(script))
     assert SHOWN.get(script.stem, bool)(left)
+    assert matplotlib.pyplot.get_fignums(), "a page of the gallery has a picture"
     matplotlib.pyplot.close("all")
 
 

@@ -68,5 +68,5 @@ def arrive() -> list[str]:
         f"\nA classifier that learned from {SOURCE} arrives at {TARGET}:",
         f"  {there}",
         f"  {after}",
-        f"  the truth, on {int(truth.sum())} other rows: {right:.0%}",
+        f"  the truth, on {int(truth.sum())} other rows: {100 * right:.0f} %",
     ]

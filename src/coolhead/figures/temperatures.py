@@ -30,19 +30,16 @@ def temperatures(
 
     frame = read_frame(quantiles, "temperature")
     names = [name for name in dict.fromkeys(frame["method"]) if name != BASELINE][::-1]
-    spread = [of_method(frame, name)["value"].to_numpy() for name in names]
     with canvas(ax, (4.6, rows_height(len(names)))) as ax:
         ax.set_xscale("log")
-        # All in view, and T = 1. Found by matplotlib, one T alone far from 1 has no
-        # width that it could draw a line into.
-        shown = np.concatenate([[1.0], *(np.quantile(own, MOST) for own in spread)])
-        low, high = _with_margin(shown.min(), shown.max())
-        ax.set_xlim(low, high)
-        for row, own in enumerate(spread):
+        # First: around one temperature alone the range would be empty to rounding.
+        ax.axvline(1, color=GREY, lw=0.8, ls="--")
+        for row, name in enumerate(names):
+            own = of_method(frame, name)["value"].to_numpy()
             ax.hlines(row, *np.quantile(own, MOST), AFTER, lw=1.2, alpha=0.5)
             ax.hlines(row, *np.quantile(own, MIDDLE_HALF), AFTER, lw=5, alpha=0.5)
             ax.plot(np.median(own), row, "|", color=INK, ms=9, mew=1.6)
-        ax.axvline(1, color=GREY, lw=0.8, ls="--")
+        low, high = ax.get_xlim()
         # Powers of ten alone would leave a narrow range without a number.
         narrow = high < 10 * low
         locator = MaxNLocator(6) if narrow else LogLocator(subs=(1, 2, 5))
@@ -53,9 +50,3 @@ def temperatures(
         ax.set_ylim(-0.6, max(len(names), 1) - 0.4)
         ax.set_xlabel("temperature (log scale)")
     return ax
-
-
-def _with_margin(low: float, high: float) -> tuple[float, float]:
-    """Limits of a logarithmic axis, a little outside of these."""
-    margin = max(1.05, (high / low) ** 0.05)
-    return low / margin, high * margin

@@ -22,9 +22,8 @@ def as_sentence(there: Any) -> str:
     if outside is None:
         where = "whether they lie outside what was calibrated cannot be told"
     else:
-        where = (
-            f"{outside.share_outside:.0%} of the rows lie outside what was calibrated"
-        )
+        share = f"{100 * outside.share_outside:.0f} %"
+        where = f"{share} of the rows lie outside what was calibrated"
     if outside is not None and outside.share_outside > MANY_OUTSIDE:
         parts = [where, expected]
     else:
