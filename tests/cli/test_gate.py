@@ -45,6 +45,8 @@ def test_the_values_are_those_of_the_table(cal, npz, run):
     [
         ("ece", "is no condition"),
         ("ece > much", "is no condition"),
+        ("ece > nan", "is no condition"),
+        ("ece > inf", "is no condition"),
         ("eec > 0.1", "did you mean 'ece'"),
         ("nll.high > 1", "has no interval"),
     ],

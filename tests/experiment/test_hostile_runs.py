@@ -1,6 +1,7 @@
 """Names that command terminals, spreadsheets or folders; files that were damaged."""
 
 import json
+import shutil
 
 import polars as pl
 import pytest
@@ -162,6 +163,20 @@ def test_damaged_results_are_named(hostile, tmp_path, command):
     pl.DataFrame({"a": [1]}).write_parquet(results)
     code, _, err = command("report", tmp_path)
     assert code == 1 and f"{results} is damaged: it has no column experiment" in err
+
+
+@pytest.mark.parametrize("name", ["results", "reliability", "status"])
+def test_tables_of_other_types_are_named(hostile, tmp_path, command, name):
+    run = tmp_path / "run"
+    shutil.copytree(hostile, run)
+    path = table_path(run, name)
+    whole = pl.read_parquet(path)
+    whole.with_columns(pl.all().cast(pl.String)).write_parquet(path)
+    code, _, err = command("report", run)
+    assert code == 1 and f"{path} is damaged: seed holds String, not Int64" in err
+    whole.with_columns(pl.col("split").shift(1)).write_parquet(path)
+    code, _, err = command("report", run)
+    assert code == 1 and f"{path} is damaged: split is empty in some row" in err
 
 
 def test_a_damaged_cell_is_computed_again(tmp_path):

@@ -196,5 +196,6 @@ def test_damaged_scores(name, seed, vectors, which, how, number):
     except (ValueError, TypeError) as error:
         assert explained(error)
         return
+    assert not np.ma.is_masked(given_arrays[which]), "what a mask hides is used"
     if isinstance(found, float):
         assert not np.isnan(found)

@@ -235,3 +235,11 @@ def test_scikit_learn_heads_never_import_torch():
         "    raise SystemExit('no error without torch')\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_features_beyond_single_precision_are_named():
+    features = np.array([[1e200, 0.0], [0.0, 1e200], [1.0, 1.0]])
+    with pytest.raises(ValueError, match="features reaches beyond 3e38"):
+        center_and_scale(features, np.arange(3))
+    with pytest.raises(ValueError, match="features reaches beyond 3e38"):
+        center_and_scale(np.full((3, 2), 1e39), np.arange(3))

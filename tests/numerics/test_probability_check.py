@@ -100,3 +100,25 @@ def test_hidden_values_of_masked_arrays_are_never_used():
         fitted.predict_proba(hide(logits))
     whole = np.ma.masked_array(logits, mask=False)
     assert ch.fit_temperature(whole, labels).status == "converged"
+
+
+def test_masks_reach_no_metric_monitor_or_archive():
+    logits, labels = logits_and_labels(60, 3)
+    fitted = ch.TemperatureScaling().fit(logits, labels)
+    details = fitted.details(logits)
+    sure = details.probabilities.max(axis=1)
+    right = details.probabilities.argmax(axis=1) == labels
+    hidden = np.arange(60) == 5
+    for given in (
+        (np.ma.masked_array(right, hidden), sure),
+        (np.ma.masked_array(right.astype(int), hidden), sure),
+        (right, np.ma.masked_array(sure, hidden)),
+    ):
+        with pytest.raises(ValueError, match="has masked entries"):
+            ch.metrics.expected_calibration_error(*given)
+    monitor = ch.DriftMonitor.for_calibrator(fitted, logits=logits)
+    with pytest.raises(ValueError, match="labels has masked entries"):
+        monitor.update(details, np.ma.masked_array(labels, hidden))
+    names = np.ma.masked_array(np.full(60, "a"), hidden)
+    with pytest.raises(ValueError, match="domains has masked entries"):
+        ch.DomainArchive(logits, labels=labels, domains=names)

@@ -112,7 +112,7 @@ def encode_domains(
                 "domain per row"
             )
         return np.zeros(n_rows, np.int32), names or ("all",)
-    array = decode_bytes(np.asarray(domains))
+    array = decode_bytes(np.asarray(readable(domains, "domains")))
     if array.ndim == 1:
         check_length(len(array), n_rows, "domains")
     array = check_domains(array, n_rows, "domains")

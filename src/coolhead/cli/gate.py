@@ -1,5 +1,6 @@
 """Conditions under which an evaluation fails, and a summary that CI systems read."""
 
+import math
 import operator
 import re
 from collections.abc import Callable, Sequence
@@ -68,7 +69,8 @@ def read_condition(text: str) -> Condition:
         limit = float(found[4]) if found else None
     except ValueError:
         limit = None
-    if found is None or limit is None:
+    # No score is above or below NaN: such a gate would never close.
+    if found is None or limit is None or not math.isfinite(limit):
         raise typer.BadParameter(
             f"{text!r} is no condition; wanted one as in 'ece > 0.05'",
             param_hint="--fail-if",

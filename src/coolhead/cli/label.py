@@ -27,6 +27,8 @@ def label(
     from coolhead.files import atomic_path, check_output
 
     check_output(out, inputs=[calibrator, predictions], endings=(".csv",))
+    if (rows is None) == (width is None):
+        raise typer.BadParameter("wanted one of --rows and --width")
     from coolhead.cli.expect import open_domain
     from coolhead.cli.terminal import plain_warnings, print_json
 
@@ -51,26 +53,40 @@ def read_labels(path: Path, class_names: Any) -> tuple[list[int], list[int]]:
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; wanted a file made by label")
     known = {str(name): code for code, name in enumerate(class_names or ())}
-    rows, labels = [], []
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        reader = csv.DictReader(file)
-        if not {"row", "label"} <= set(reader.fieldnames or ()):
-            raise ValueError(
-                f"{path} has the columns {', '.join(reader.fieldnames or ())}; wanted "
-                "row and label, as written by label"
-            )
-        for line in reader:
-            text, row = (line["label"] or "").strip(), (line["row"] or "").strip()
-            if not text:
-                continue
-            code = known.get(text, text)
-            if not row.isdigit() or not str(code).isdigit():
-                raise ValueError(
-                    f"{path} line {reader.line_num} holds row {row!r} and label "
-                    f"{text!r}; wanted a row number and a class name or number"
-                )
-            rows.append(int(row))
-            labels.append(int(code))
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as file:
+            rows, labels = _filled_lines(path, csv.DictReader(file), known)
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is no CSV file in UTF-8: {error}") from error
     if not rows:
         raise ValueError(f"{path} has no label yet; wanted at least one filled line")
     return rows, labels
+
+
+def _filled_lines(
+    path: Path, reader: csv.DictReader, known: dict[str, int]
+) -> tuple[list[int], list[int]]:
+    rows, labels = [], []
+    if not {"row", "label"} <= set(reader.fieldnames or ()):
+        raise ValueError(
+            f"{path} has the columns {', '.join(reader.fieldnames or ())}; wanted "
+            "row and label, as written by label"
+        )
+    for line in reader:
+        text, row = (line["label"] or "").strip(), (line["row"] or "").strip()
+        if not text:
+            continue
+        code = known.get(text, text)
+        if not _is_number(row) or not _is_number(str(code)):
+            raise ValueError(
+                f"{path} line {reader.line_num} holds row {row!r} and label "
+                f"{text!r}; wanted a row number and a class name or number"
+            )
+        rows.append(int(row))
+        labels.append(int(code))
+    return rows, labels
+
+
+def _is_number(text: str) -> bool:
+    """Plain digits, as many as a row number may have."""
+    return text.isascii() and text.isdigit() and len(text) < 19

@@ -217,6 +217,14 @@ def read_table(run: str | Path, name: str) -> pl.DataFrame:
     missing = [column for column in schema_of(name) if column not in frame.columns]
     if missing:
         raise ValueError(f"{path} is damaged: it has no column {', '.join(missing)}")
+    for column, wanted in schema_of(name).items():
+        found = frame.schema[column]
+        if found != wanted and not (found.is_numeric() and wanted.is_numeric()):
+            raise ValueError(f"{path} is damaged: {column} holds {found}, not {wanted}")
+    named = [*KEY_COLUMNS, *(["method", "metric"] if name == "results" else [])]
+    empty = [column for column in named if frame[column].has_nulls()]
+    if empty:
+        raise ValueError(f"{path} is damaged: {empty[0]} is empty in some row")
     return frame
 
 

@@ -29,7 +29,13 @@ def center_and_scale(
         total += features[rows[block]].sum(axis=0, dtype=np.float64)
     center = total / rows.size
     squares = 0.0
-    for block in row_blocks(rows.size, features.shape[1]):
-        squares += np.square(features[rows[block]] - center).sum()
-    scale = np.sqrt(squares / (rows.size * features.shape[1]))
-    return center.astype(np.float32), np.float32(scale if scale > 0 else 1.0)
+    with np.errstate(over="ignore"):  # told below
+        for block in row_blocks(rows.size, features.shape[1]):
+            squares += np.square(features[rows[block]] - center).sum()
+        scale = np.float32(np.sqrt(squares / (rows.size * features.shape[1])))
+        center = center.astype(np.float32)
+    if not (np.isfinite(scale) and np.isfinite(center).all()):
+        raise ValueError(
+            "features reaches beyond 3e38; wanted numbers that single precision holds"
+        )
+    return center, scale if scale > 0 else np.float32(1.0)

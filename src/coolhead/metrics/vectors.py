@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from coolhead.numerics.arrays import readable
 from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.checks import check_labels
 from coolhead.numerics.class_names import column_names
@@ -53,7 +54,7 @@ def check_confidence(confidence: Any) -> np.ndarray:
 
 def check_correctness(correct: Any, n_rows: int) -> np.ndarray:
     """Zeros and ones (or booleans), one per confidence."""
-    array = np.asarray(correct)
+    array = np.asarray(readable(correct, "correctness"))
     if array.dtype.kind not in "biu":
         array = _vector(correct, "correctness")
     if array.shape != (n_rows,):
@@ -84,6 +85,7 @@ def check_rows(values: Any, name: str) -> np.ndarray:
 
 
 def _vector(values: Any, name: str) -> np.ndarray:
+    values = readable(values, name)
     try:
         array = np.asarray(values)
         if array.dtype.kind == "c":

@@ -6,6 +6,7 @@ import numpy as np
 
 from coolhead.calibrators.base import PredictionDetails
 from coolhead.monitor.expected import N_BINS, Expected, count_bins
+from coolhead.numerics.arrays import readable
 from coolhead.numerics.checks import check_features, check_finite, check_labels
 from coolhead.shift.clusters import Clusters, locate
 
@@ -114,7 +115,7 @@ def _per_row(values: Any, n_rows: int, name: str) -> np.ndarray:
 def _count_labelled(
     probabilities: np.ndarray, confidence: np.ndarray, labels: Any
 ) -> dict[str, np.ndarray]:
-    given = np.asarray(labels)
+    given = np.asarray(readable(labels, "labels"))
     known = given != UNKNOWN_LABEL
     n_rows, n_classes = probabilities.shape
     codes = check_labels(np.where(known, given, 0), n_classes, n_rows)
