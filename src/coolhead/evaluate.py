@@ -9,7 +9,7 @@ from coolhead.archive import DomainArchive
 from coolhead.metrics.bootstrap import paired_bootstrap
 from coolhead.metrics.intervals import Interval
 from coolhead.metrics.null_level import expected_calibration_error_null
-from coolhead.metrics.scores import score_probabilities
+from coolhead.metrics.scores import score_calibrated
 from coolhead.models.kinds import check_calibrator
 from coolhead.numerics import softmax
 
@@ -98,10 +98,11 @@ def _score(
     random_state: int,
 ) -> DomainScores:
     logits, labels = np.asarray(archive.logits), np.asarray(archive.labels)
-    before, guessed = softmax.confidence(logits, 1.0)
-    after, predicted, nll_after = _calibrated(calibrator, archive)
-    right = {"before": guessed == labels, "after": predicted == labels}
-    confidences = {"before": before, "after": after}
+    before = softmax.score_rows(logits, labels, 1.0)
+    after = score_calibrated(calibrator, logits, labels, archive.features).rows
+    both = {"before": before, "after": after}
+    right = {name: found.predicted == labels for name, found in both.items()}
+    confidences = {name: found.confidence for name, found in both.items()}
     found = paired_bootstrap(
         right,
         confidences,
@@ -113,29 +114,13 @@ def _score(
         domain=name,
         n_rows=len(labels),
         accuracy=float(right["after"].mean()),
-        confidence=float(np.mean(after, dtype=np.float64)),
+        confidence=float(np.mean(after.confidence, dtype=np.float64)),
         ece_before=found.estimates["before"],
         ece_after=found.estimates["after"],
         ece_change=found.differences["after"],
-        ece_noise=float(expected_calibration_error_null(after)),
-        nll_before=float(softmax.log_loss_rows(logits, labels, 1.0).mean()),
-        nll_after=nll_after,
+        ece_noise=float(expected_calibration_error_null(after.confidence)),
+        nll_before=float(before.log_loss.mean()),
+        nll_after=float(after.log_loss.mean()),
         role=role,
         seen=None if role == "" else role != "unseen",
     )
-
-
-def _calibrated(
-    calibrator: Any, archive: DomainArchive
-) -> tuple[np.ndarray, np.ndarray, float]:
-    """Confidence, predicted class and mean loss after calibration."""
-    logits, labels = np.asarray(archive.logits), np.asarray(archive.labels)
-    if hasattr(calibrator, "temperature"):
-        temperature = calibrator.temperature(logits, archive.features)
-        losses = softmax.log_loss_rows(logits, labels, temperature)
-        confidence, predicted = softmax.confidence(logits, temperature)
-    else:
-        probabilities = calibrator.predict_proba(logits, archive.features)
-        found = score_probabilities(labels, probabilities)
-        confidence, predicted, losses, _ = found
-    return confidence, predicted, float(losses.mean())

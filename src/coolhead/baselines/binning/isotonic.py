@@ -3,11 +3,7 @@
 import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
-from coolhead.baselines.binning.one_score import (
-    Curve,
-    CurveCalibrator,
-    exact_softmax,
-)
+from coolhead.baselines.binning.one_score import Curve, CurveCalibrator, exact_softmax
 from coolhead.baselines.classwise.base import ScoreData
 from coolhead.calibrators.parameters import parameters
 from coolhead.numerics.solution import Status

@@ -25,14 +25,14 @@ def load_weights(
     """
     path = Path(path)
     if not path.is_file():
-        msg = f"weights file {path} does not exist"
-        raise FileNotFoundError(msg)
+        raise FileNotFoundError(f"weights file {path} does not exist")
     state, own = _read_state(path), module.state_dict()
     kept = _keep_classifier(module, state, own) if new_classifier else ""
     problems = _misfits(state, own)
     if problems:
-        msg = f"weights file {path} does not fit {type(module).__name__}: {problems}"
-        raise ValueError(msg)
+        raise ValueError(
+            f"weights file {path} does not fit {type(module).__name__}: {problems}"
+        )
     module.load_state_dict(state)
     if kept:
         msg = f"the classifier starts anew: weights file {path} has {kept}"
@@ -84,8 +84,9 @@ def classifier_name(module: torch.nn.Module) -> str:
     layer = find_layer(module, None)
     names = [name for name, other in module.named_modules() if other is layer]
     if not names:
-        msg = f"{type(module).__name__} has no linear layer to tell classes by"
-        raise ValueError(msg)
+        raise ValueError(
+            f"{type(module).__name__} has no linear layer to tell classes by"
+        )
     return names[0]
 
 
@@ -108,14 +109,16 @@ def _read_state(path: Path) -> dict[str, torch.Tensor]:
     try:
         state: Any = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
-        msg = f"weights file {path} is not a plain state dict ({error})"
-        raise ValueError(msg) from error
+        raise ValueError(
+            f"weights file {path} is not a plain state dict ({error})"
+        ) from error
     for key in ("state_dict", "model"):
         if isinstance(state, dict) and isinstance(state.get(key), dict):
             state = state[key]
     if not isinstance(state, dict):
-        msg = f"weights file {path} holds a {type(state).__name__}; wanted a state dict"
-        raise ValueError(msg)
+        raise ValueError(
+            f"weights file {path} holds a {type(state).__name__}; wanted a state dict"
+        )
     return {name.removeprefix("module."): value for name, value in state.items()}
 
 
