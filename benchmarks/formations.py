@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 from coolhead.datasets import split_large_small
-from coolhead.datasets.formations import MAP_NAMES, NOTE
+from coolhead.datasets.formations.simulate import MAP_NAMES, NOTE
 from coolhead.experiment.formations import load_formations
 from coolhead.heads import train_head
 from coolhead.metrics import expected_calibration_error

@@ -9,7 +9,7 @@ from coolhead.archive import DomainArchive
 from coolhead.metrics.bootstrap import paired_bootstrap
 from coolhead.metrics.intervals import Interval
 from coolhead.metrics.null_level import expected_calibration_error_null
-from coolhead.metrics.scores import score_probabilities
+from coolhead.metrics.scores import score_calibrated
 from coolhead.models.kinds import check_calibrator
 from coolhead.numerics import softmax
 from coolhead.numerics.softmax import RowScores
@@ -68,10 +68,11 @@ def evaluate_domains(
     if archive.logits is None or archive.labels is None:
         raise ValueError("the archive has no logits or no labels; wanted both")
     check_calibrator(calibrator)
-    labels, codes = np.asarray(archive.labels), archive.domain_codes
+    logits, labels = np.asarray(archive.logits), np.asarray(archive.labels)
+    codes = archive.domain_codes
     # The logits are read twice, whatever the number of domains; the rest is of vectors.
-    before = softmax.score_rows(np.asarray(archive.logits), labels, 1.0)
-    after = _calibrated(calibrator, archive)
+    before = softmax.score_rows(logits, labels, 1.0)
+    after = score_calibrated(calibrator, logits, labels, archive.features).rows
     scored = _ScoredRows(before, after, labels)
     draws, lines = (n_draws, random_state), []
     for code, name in enumerate(archive.domain_names):
@@ -130,12 +131,3 @@ def _score(
         role=role,
         seen=None if role == "" else role != "unseen",
     )
-
-
-def _calibrated(calibrator: Any, archive: DomainArchive) -> RowScores:
-    logits, labels = np.asarray(archive.logits), np.asarray(archive.labels)
-    if hasattr(calibrator, "temperature"):
-        temperature = calibrator.temperature(logits, archive.features)
-        return softmax.score_rows(logits, labels, temperature)
-    probabilities = calibrator.predict_proba(logits, archive.features)
-    return score_probabilities(labels, probabilities)

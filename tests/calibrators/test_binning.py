@@ -79,6 +79,14 @@ def test_isotonic_curves_are_scikit_learns(data):
     np.testing.assert_allclose(method.predict_proba(logits), expected, atol=1e-12)
 
 
+def test_the_last_bit_of_a_score_decides_nothing(data):
+    logits, labels = data
+    method = IsotonicCalibration().fit(logits * (100 / np.abs(logits).max()), labels)
+    for corners, values in method.curves_:
+        rises = np.diff(values) > 0
+        assert np.all(np.diff(corners)[rises] >= 1e-10 * corners[1:][rises])
+
+
 def test_pooled_isotonic_keeps_the_order(data):
     logits, labels = data
     method = IsotonicCalibration("pooled").fit(logits, labels)

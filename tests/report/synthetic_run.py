@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 
 from coolhead.experiment.pictures import thumbnail
-from coolhead.experiment.predictions import with_temperature
+from coolhead.experiment.predictions import predict
 from coolhead.experiment.protocol import EvaluationSettings
 from coolhead.experiment.results import (
     KEY_COLUMNS,
@@ -86,6 +86,13 @@ def write_tables(folder, frames):
         frame.write_parquet(table_path(folder, name))
 
 
+class Given:
+    """A calibrator that knows the temperature of each row."""
+
+    def __init__(self, temperature):
+        self.temperature = lambda logits, features: temperature
+
+
 def make_cell(number, methods, truth, n_rows, n_points, pictures) -> CellResult:
     rng = np.random.default_rng(number)
     logits = rng.normal(size=(n_rows, 4)) * 2
@@ -94,8 +101,8 @@ def make_cell(number, methods, truth, n_rows, n_points, pictures) -> CellResult:
     rows = LabelledRows(logits * truth, labels, None, np.full(n_rows, ""))
     spread = np.exp(rng.normal(size=n_rows) / 20)
     found = {
-        name: with_temperature(
-            rows, TEMPERATURES[name] * spread ** (name != "uncalibrated")
+        name: predict(
+            Given(TEMPERATURES[name] * spread ** (name != "uncalibrated")), rows
         )
         for name in methods
     }

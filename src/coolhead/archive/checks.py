@@ -7,11 +7,7 @@ from typing import Any
 import numpy as np
 
 from coolhead.numerics.arrays import readable
-from coolhead.numerics.checks import (
-    check_domains,
-    check_finite,
-    check_logit_values,
-)
+from coolhead.numerics.checks import check_domains, check_finite, check_logit_values
 from coolhead.numerics.class_names import are_names, number_names, number_truth
 from coolhead.suggest import suggest
 

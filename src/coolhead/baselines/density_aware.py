@@ -106,8 +106,7 @@ class DensityAwareTemperature(TemperatureCalibrator):
         """L-BFGS in units of the set-level temperature and the mean distances."""
         means = np.maximum(distances.mean(axis=0), np.finfo(float).tiny)
         inputs = np.column_stack([np.ones(len(distances)), distances / means])
-        weights = np.ones(len(inputs)) if data.weights is None else data.weights
-        shares = weights / weights.sum()
+        shares = data.row_shares
 
         def objective(parameters: np.ndarray) -> tuple[float, np.ndarray]:
             raw = inputs @ parameters

@@ -165,6 +165,12 @@ class CalibrationData:
         """Names of the source domains, None where there are none."""
         return self.domains.names[self.domains.is_source].tolist() or None
 
+    @property
+    def row_shares(self) -> np.ndarray:
+        """(n,) weights that sum to one, equal where none were given."""
+        weights = np.ones(len(self)) if self.weights is None else self.weights
+        return weights / weights.sum()
+
     def __len__(self) -> int:
         return len(self.labels)
 

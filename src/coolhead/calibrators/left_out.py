@@ -10,8 +10,7 @@ from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.domains import leave_one_out
 from coolhead.calibrators.select.calibrator import fit_candidate
 from coolhead.calibrators.select.stacking import loss_change, warn_of_harm
-from coolhead.metrics.scores import score_probabilities
-from coolhead.numerics.single_thread import one_blas_thread
+from coolhead.metrics.scores import score_calibrated
 from coolhead.numerics.softmax import log_loss_rows
 
 
@@ -59,8 +58,7 @@ def left_out_changes(
 def domain_change(data: CalibrationData, after: np.ndarray) -> np.ndarray:
     """`loss_change` of one domain, whose calibrated rows have the losses `after`."""
     before = log_loss_rows(data.logits, data.labels, 1.0)
-    weights = np.ones(len(data)) if data.weights is None else data.weights
-    return loss_change(before, after, weights / weights.sum())
+    return loss_change(before, after, data.row_shares)
 
 
 def warn_where_worse(calibrator: Any, data: CalibrationData) -> None:
@@ -72,11 +70,7 @@ def warn_where_worse(calibrator: Any, data: CalibrationData) -> None:
         warn_of_harm(*left_out_changes(calibrator, data), stacklevel=4)
 
 
-@one_blas_thread()
 def _losses(fitted: Any, data: CalibrationData) -> np.ndarray:
     """(n,) negative log-likelihood of each row, with a temperature or without."""
-    features = data.features if fitted.uses_features else None
-    probabilities, temperature = fitted._predict(data.logits, features)
-    if temperature is None:
-        return score_probabilities(data.labels, probabilities).log_loss
-    return log_loss_rows(data.logits, data.labels, temperature)
+    found = score_calibrated(fitted, data.logits, data.labels, data.features)
+    return found.rows.log_loss

@@ -8,7 +8,7 @@ import typer
 
 from coolhead.cli.apply import CalibratorArgument
 from coolhead.cli.gate import judge, read_condition, write_junit
-from coolhead.cli.terminal import InputOption, JsonOption, visible
+from coolhead.cli.terminal import DrawsOption, InputOption, JsonOption, visible
 
 
 def evaluate(
@@ -22,7 +22,7 @@ def evaluate(
         typer.Option(help="Domains the classifier was trained on, as in a,b."),
     ] = None,
     scores: InputOption = None,
-    draws: Annotated[int, typer.Option(min=10, help="Bootstrap resamples.")] = 1000,
+    draws: DrawsOption = 1000,
     fail_if: Annotated[
         list[str] | None,
         typer.Option(help="Exit with 1 if so in any domain: 'ece > 0.05'."),
@@ -68,7 +68,9 @@ def evaluate(
             n_draws=draws,
         )
         if report is not None:
-            write_report(report, fitted, rows, lines, metadata)
+            from coolhead.report import write_evaluation_report
+
+            write_evaluation_report(report, fitted, rows, lines, metadata)
     verdicts = judge(conditions, lines)
     failed = [verdict for verdict in verdicts if verdict.failed]
     if junit is not None:
@@ -101,15 +103,6 @@ def known_sources(metadata: dict[str, Any], rows: Any) -> list[str]:
 
     found = trained_sources({"head": metadata}) or trained_sources(rows.metadata)
     return list(found or ())
-
-
-def write_report(
-    path: Path, calibrator: Any, rows: Any, lines: Any, metadata: dict[str, Any]
-) -> None:
-    """One HTML file with the table and the reliability of every domain."""
-    from coolhead.report import write_evaluation_report
-
-    write_evaluation_report(path, calibrator, rows, lines, metadata)
 
 
 def _print_lines(lines: list[Any]) -> None:

@@ -19,7 +19,7 @@ from coolhead.cli.images import (
     WeightsOption,
     WorkersOption,
 )
-from coolhead.cli.terminal import FolderOption, JobsOption
+from coolhead.cli.terminal import FolderOption, JobsOption, SeedsOption, SettingsOption
 
 if TYPE_CHECKING:
     from coolhead.experiment.protocol import Protocol
@@ -41,13 +41,8 @@ def reproduce(
     epochs: EpochsOption = None,
     batch_size: Annotated[int | None, typer.Option(help="Images per step.")] = None,
     learning_rate: RateOption = None,
-    seeds: Annotated[
-        str | None, typer.Option(help="Seeds in place of the file's: 0,1,2.")
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Any other key of the file: evaluation.draws=200."),
-    ] = None,
+    seeds: SeedsOption = None,
+    settings: SettingsOption = None,
     folder: FolderOption = Path("runs"),
     jobs: JobsOption = None,
     engine: EngineOption = "auto",

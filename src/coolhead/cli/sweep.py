@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coolhead.cli.terminal import FolderOption, JobsOption
+from coolhead.cli.terminal import FolderOption, JobsOption, SeedsOption, SettingsOption
 
 if TYPE_CHECKING:
     from coolhead.experiment.protocol import Protocol
@@ -44,9 +44,7 @@ def sweep(
     protocol: ProtocolArgument,
     jobs: JobsOption = None,
     folder: FolderOption = Path("runs"),
-    seeds: Annotated[
-        str | None, typer.Option(help="Seeds in place of the file's: 0,1,2.")
-    ] = None,
+    seeds: SeedsOption = None,
     data: Annotated[
         Path | None, typer.Option(help="An archive in place of the file's data.")
     ] = None,
@@ -56,10 +54,7 @@ def sweep(
     scheduler: Annotated[
         str | None, typer.Option(help="Address of a Dask scheduler, tcp://…")
     ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Any other key of the file: evaluation.draws=200."),
-    ] = None,
+    settings: SettingsOption = None,
 ) -> None:
     """Train the classifiers, evaluate every split, write results and tables."""
     from coolhead.files import check_input, check_output_folder
@@ -122,9 +117,7 @@ def with_archives(
     A protocol whose classifiers learn from an archive of their own needs both: rows
     of the first alone would be trained on and calibrated with alike.
     """
-    from coolhead.experiment.protocol_data import (
-        ArchiveData,
-    )
+    from coolhead.experiment.protocol_data import ArchiveData
     from coolhead.experiment.protocol_files import check_protocol
 
     if data is None and train_data is None:

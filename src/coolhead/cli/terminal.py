@@ -25,6 +25,13 @@ FolderOption = Annotated[Path, typer.Option(help="Folder that holds the runs.")]
 JobsOption = Annotated[
     int | None, typer.Option(help="Worker processes; all cores by default.")
 ]
+SeedsOption = Annotated[
+    str | None, typer.Option(help="Seeds in place of the file's: 0,1,2.")
+]
+SettingsOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Any other key of the file: evaluation.draws=200."),
+]
 DrawsOption = Annotated[int, typer.Option(min=10, help="Bootstrap resamples.")]
 InputOption = Annotated[
     InputKind | None, typer.Option("--input", help="What the scores in the file are.")

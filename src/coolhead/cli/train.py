@@ -104,8 +104,9 @@ def _train_head(data, source, out, kind, settings, small, seed) -> None:
     from coolhead.heads import train_head
 
     if data.is_dir():
-        msg = f"{data} is a folder: run coolhead extract first, or add --finetune"
-        raise ValueError(msg)
+        raise ValueError(
+            f"{data} is a folder: run coolhead extract first, or add --finetune"
+        )
     archive = load_archive(data)
     mask = split_large_small(archive, small, seed)
     head = train_head(

@@ -7,11 +7,7 @@ Everything takes Dask arrays or dataframes and runs on the user's own
 from coolhead.extras import needs
 
 with needs("coolhead.dask"):
-    from coolhead.dask.evaluate import (
-        Evaluation,
-        evaluate,
-        expected_calibration_error,
-    )
+    from coolhead.dask.evaluate import Evaluation, evaluate, expected_calibration_error
     from coolhead.dask.fitting import fit, take_sample
     from coolhead.dask.new_domain import new_domain
     from coolhead.dask.prediction import confidence, predict_proba, temperature

@@ -6,14 +6,13 @@ from typing import Any
 import numpy as np
 
 from coolhead.dask.blocks import align, per_block, whole
-from coolhead.dask.prediction import arguments, query
+from coolhead.dask.prediction import query
 from coolhead.dask.solving import name_codes
 from coolhead.metrics.bins import equal_width_index, gap_sums
 from coolhead.metrics.intervals import check_count
-from coolhead.metrics.scores import score_probabilities
+from coolhead.metrics.scores import score_calibrated
 from coolhead.metrics.vectors import correctness_and_confidence
 from coolhead.numerics.checks import as_logits, check_labels
-from coolhead.numerics.softmax import score_rows
 
 SUMS = ("n_samples", "correct", "confidence", "log_loss", "brier")
 
@@ -129,15 +128,8 @@ def _states(
     """Sums of one block, (1, groups, SUMS and bins)."""
     logits = as_logits(block["logits"])
     labels = check_labels(block["labels"], logits.shape[1], len(logits))
-    if calibrator is None:
-        found = score_rows(logits, labels, 1.0)
-    elif hasattr(calibrator, "temperature"):
-        scale = calibrator.temperature(*arguments(block))
-        found = score_rows(logits, labels, scale)
-    else:
-        answers = calibrator.predict_proba(*arguments(block))
-        found = score_probabilities(labels, answers)
-    sure, predicted, losses, briers = found
+    found = score_calibrated(calibrator, logits, labels, block.get("features"))
+    sure, predicted, losses, briers = found.rows
     correct = predicted == labels
     codes = block.get("codes", np.zeros(len(labels), np.uint8)).astype(np.intp)
     rows = (np.ones(len(labels)), correct, sure, losses, briers)

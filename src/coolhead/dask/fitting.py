@@ -25,12 +25,7 @@ from coolhead.dask.blocks import (
     per_block,
     whole,
 )
-from coolhead.dask.solving import (
-    count_codes,
-    name_codes,
-    small_integer,
-    solve_blocks,
-)
+from coolhead.dask.solving import count_codes, name_codes, small_integer, solve_blocks
 from coolhead.models.kinds import check_calibrator
 from coolhead.numerics.checks import check_choice, check_features
 from coolhead.numerics.groups import strided_rows

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from coolhead.archive import DomainArchive, load_archive
-from coolhead.datasets.formations import (
-    FORMATIONS,
+from coolhead.datasets.formations.shapes import FORMATIONS
+from coolhead.datasets.formations.simulate import (
     MAP_NAMES,
     NOTE,
     contrast_features,

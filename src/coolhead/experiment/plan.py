@@ -14,10 +14,7 @@ from coolhead.experiment.classifiers import (
     trained_path,
 )
 from coolhead.experiment.protocol import Protocol
-from coolhead.experiment.protocol_data import (
-    ArchiveData,
-    TrainedData,
-)
+from coolhead.experiment.protocol_data import ArchiveData, TrainedData
 from coolhead.experiment.results import file_safe
 from coolhead.experiment.splits import Split, make_splits
 from coolhead.experiment.training_record import check_training

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from coolhead.experiment.rows import LabelledRows
-from coolhead.metrics.scores import score_probabilities
-from coolhead.numerics.softmax import RowScores, score_rows
+from coolhead.metrics.scores import score_calibrated
 
 
 @dataclass(frozen=True)
@@ -28,33 +27,13 @@ class Predictions:
 
 def predict(calibrator: Any, rows: LabelledRows) -> Predictions:
     """Apply a fitted calibrator; None stands for the uncalibrated classifier."""
-    if calibrator is None:
-        return with_temperature(rows, np.ones(len(rows.labels)))
-    if hasattr(calibrator, "temperature"):
-        temperature = calibrator.temperature(rows.logits, rows.features)
-        return with_temperature(rows, temperature)
-    return with_probabilities(
-        rows, calibrator.predict_proba(rows.logits, rows.features)
+    scores, temperature = score_calibrated(
+        calibrator, rows.logits, rows.labels, rows.features
     )
-
-
-def with_temperature(rows: LabelledRows, temperature: np.ndarray) -> Predictions:
-    """Scores of softmax(z / T); the (n, k) probabilities are never built."""
-    return _told(score_rows(rows.logits, rows.labels, temperature), rows, temperature)
-
-
-def with_probabilities(rows: LabelledRows, probabilities: np.ndarray) -> Predictions:
-    """Scores of (n, k) probabilities, of methods that change the class scores."""
-    return _told(score_probabilities(rows.labels, probabilities), rows, None)
-
-
-def _told(
-    found: RowScores, rows: LabelledRows, temperature: np.ndarray | None
-) -> Predictions:
     return Predictions(
-        confidence=np.minimum(found.confidence, 1).astype(np.float64),
-        correct=found.predicted == rows.labels,
-        log_loss=found.log_loss,
-        brier=found.brier,
+        confidence=np.minimum(scores.confidence, 1).astype(np.float64),
+        correct=scores.predicted == rows.labels,
+        log_loss=scores.log_loss,
+        brier=scores.brier,
         temperature=temperature,
     )

@@ -11,12 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
-from coolhead.experiment.protocol_data import (
-    Data,
-    Positive,
-    Section,
-    TrainedData,
-)
+from coolhead.experiment.protocol_data import Data, Positive, Section, TrainedData
 from coolhead.heads.settings import KINDS, head_settings
 from coolhead.plugins import load_plugin
 from coolhead.suggest import suggest

@@ -4,14 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from coolhead.figures.style import (
-    AFTER,
-    BASELINE,
-    BEFORE,
-    canvas,
-    rows_height,
-    shorten,
-)
+from coolhead.figures.style import AFTER, BASELINE, BEFORE, canvas, rows_height, shorten
 from coolhead.figures.tables import wide_means
 
 

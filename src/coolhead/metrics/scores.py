@@ -1,7 +1,7 @@
 """Proper scores of probabilities, and the gain that calibration brings."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,7 +11,7 @@ from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.checks import check_labels, check_logits
 from coolhead.numerics.class_names import column_names
 from coolhead.numerics.probabilities import check_probabilities
-from coolhead.numerics.softmax import RowScores, brier_rows, log_loss_rows
+from coolhead.numerics.softmax import RowScores, brier_rows, log_loss_rows, score_rows
 
 
 def negative_log_likelihood(
@@ -92,6 +92,30 @@ def score_probabilities(labels: np.ndarray, probabilities: np.ndarray) -> RowSco
     return RowScores(
         probabilities.max(axis=1), probabilities.argmax(axis=1), losses, briers
     )
+
+
+class CalibratedScores(NamedTuple):
+    """`RowScores` of calibrated rows, and their T (n,) if the method has one."""
+
+    rows: RowScores
+    temperature: np.ndarray | None = None
+
+
+def score_calibrated(
+    calibrator: Any, logits: np.ndarray, labels: np.ndarray, features: Any
+) -> CalibratedScores:
+    """Ask a fitted calibrator about labelled rows; None is the classifier as it is.
+
+    With a temperature the (n, k) probabilities are never built.
+    """
+    if calibrator is None:
+        temperature = np.ones(len(labels))
+    elif hasattr(calibrator, "temperature"):
+        temperature = calibrator.temperature(logits, features)
+    else:
+        probabilities = calibrator.predict_proba(logits, features)
+        return CalibratedScores(score_probabilities(labels, probabilities))
+    return CalibratedScores(score_rows(logits, labels, temperature), temperature)
 
 
 def top_label_brier_score(labels: ArrayLike, probabilities: ArrayLike) -> float:

@@ -200,57 +200,42 @@ def _counted(mask: np.ndarray) -> tuple[float, float]:
 
 
 def left_out_distances(
-    features: np.ndarray,
-    domains: np.ndarray,
-    *,
-    n_clusters: int = 8,
-    scaling: str | None = None,
-    max_rows: int = REGION_ROWS,
-    random_state: int = 0,
+    features: np.ndarray, domains: np.ndarray, **settings: Any
 ) -> dict[str, np.ndarray]:
     """How many radii each domain lies from clusters found in the other domains.
 
-    At most `max_rows` rows of each are measured. Fewer than two domains cannot be
-    left out: then each fifth of the rows, drawn at random, is.
+    settings : of `find_regions`. At most 5000 rows of each domain are measured. Fewer
+    than two domains cannot be left out: then each fifth of the rows, drawn at random,
+    is.
     """
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(0)
     found = {}
     for fold in leave_one_out(find_domains(domains, None)):
-        own = rng.permutation(np.flatnonzero(fold.outside))[:max_rows]
-        regions = find_regions(
-            features[fold.inside], n_clusters=n_clusters, scaling=scaling
-        )
+        own = rng.permutation(np.flatnonzero(fold.outside))[:REGION_ROWS]
+        regions = find_regions(features[fold.inside], **settings)
         found[fold.name] = locate(regions, features[own])[1]
     if found:
         return found
     everyone = np.ones(len(features), bool)
-    distance = held_out_distances(
-        features, everyone, n_clusters=n_clusters, scaling=scaling, max_rows=max_rows
-    )
+    distance = held_out_distances(features, everyone, **settings)
     return {"rows left out at random": distance}
 
 
 def held_out_distances(
-    features: np.ndarray,
-    own: np.ndarray,
-    *,
-    n_clusters: int = 8,
-    scaling: str | None = None,
-    max_rows: int = REGION_ROWS,
-    random_state: int = 0,
+    features: np.ndarray, own: np.ndarray, **settings: Any
 ) -> np.ndarray:
     """How many radii rows lie from clusters found without them, but with their like.
 
     own : (n,) True for the rows to measure; each fifth of them, drawn at random, is
-        left out once, at most `max_rows` of it measured.
+        left out once, at most 5000 of it measured. settings : of `find_regions`.
     """
-    rng = np.random.default_rng(random_state)
+    rng = np.random.default_rng(0)
     distances = []
     for part in np.array_split(rng.permutation(np.flatnonzero(own)), RANDOM_FOLDS):
         rest = np.delete(features, part, axis=0)
         if len(part) and len(rest):
-            regions = find_regions(rest, n_clusters=n_clusters, scaling=scaling)
-            distances.append(locate(regions, features[part[:max_rows]])[1])
+            regions = find_regions(rest, **settings)
+            distances.append(locate(regions, features[part[:REGION_ROWS]])[1])
     return np.concatenate(distances)
 
 

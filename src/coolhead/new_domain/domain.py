@@ -15,11 +15,7 @@ from coolhead.new_domain.checks import KINDS, check_use
 from coolhead.new_domain.evidence import Evidence
 from coolhead.new_domain.given import look_at
 from coolhead.new_domain.knowledge import Knowledge
-from coolhead.new_domain.labelling import (
-    asking_order,
-    choose_rows,
-    find_strata,
-)
+from coolhead.new_domain.labelling import asking_order, choose_rows, find_strata
 from coolhead.new_domain.labels import (
     check_free,
     check_new_labels,
@@ -34,9 +30,7 @@ from coolhead.new_domain.scores import members
 from coolhead.new_domain.sets import PredictionSets, find_limit
 from coolhead.new_domain.threshold import Threshold, find_threshold
 from coolhead.new_domain.words import as_html, as_sentence, draw, find_notes
-from coolhead.numerics.checks import (
-    check_domains,
-)
+from coolhead.numerics.checks import check_domains
 from coolhead.shift.coverage import Coverage, coverage
 
 

@@ -7,11 +7,7 @@ import numpy as np
 
 from coolhead.calibrators.classifier import CalibratedClassifier
 from coolhead.models.kinds import check_calibrator
-from coolhead.numerics.checks import (
-    as_logits,
-    check_features,
-    check_logit_values,
-)
+from coolhead.numerics.checks import as_logits, check_features, check_logit_values
 from coolhead.numerics.class_names import are_names, column_names, number_names
 from coolhead.numerics.probabilities import refuse_probabilities
 

@@ -6,19 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from coolhead.numerics.blocks import (
-    block_buffer,
-    computing_dtype,
-    row_dots,
-    row_sums,
-)
+from coolhead.numerics.blocks import block_buffer, computing_dtype, row_dots, row_sums
 from coolhead.numerics.checks import bad_logits_message, masked_label_message
 from coolhead.numerics.masks import typical, useful_drops, useful_reach
-from coolhead.numerics.probabilities import (
-    LOOSEST_SUM,
-    MOST_ROWS,
-    refuse_probabilities,
-)
+from coolhead.numerics.probabilities import LOOSEST_SUM, MOST_ROWS, refuse_probabilities
 from coolhead.numerics.threads import each_block
 
 # exp of these is zero: further down a class is only further from being seen.

@@ -26,8 +26,9 @@ class Ledger:
             try:
                 self.entries = json.loads(path.read_text(encoding="utf-8"))
             except ValueError:
-                msg = f"{path} is damaged: delete it, and what it spoke of is done anew"
-                raise ValueError(msg) from None
+                raise ValueError(
+                    f"{path} is damaged: delete it, and what it spoke of is done anew"
+                ) from None
 
     def is_finished(self, name: str, out: Path, identity: str) -> bool:
         """Whether a step needs no work; a file made from something else is refused."""
@@ -36,11 +37,10 @@ class Ledger:
         # A kill may come between the file and the word that it is finished.
         if self.entries.get(name, {}).get("identity") == identity:
             return True
-        msg = (
+        raise ValueError(
             f"{out} is there, but was not made from these images with these settings: "
             "run as before, or write to another --folder, or delete that file"
         )
-        raise ValueError(msg)
 
     @contextmanager
     def timed(self, name: str, identity: str) -> Iterator[None]:

@@ -86,11 +86,10 @@ def plan_steps(
     protocol = _changed(protocol, title=title_by_network(protocol.title, recipe))
     lists = isinstance(protocol.data, ArchiveData) and protocol.data.train_path
     if lists and images.roles is None:
-        msg = (
+        raise ValueError(
             f"protocol {protocol.name} trains on lists of its own, but {images.root} "
             "has no DOMAIN_train.txt and DOMAIN_test.txt: put them beside the domains"
         )
-        raise ValueError(msg)
     parts = {"": images}
     if lists:
         parts = {"": images.only("test"), "train-": images.only("train")}

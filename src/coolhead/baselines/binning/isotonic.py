@@ -3,14 +3,13 @@
 import numpy as np
 from sklearn.isotonic import IsotonicRegression
 
-from coolhead.baselines.binning.one_score import (
-    Curve,
-    CurveCalibrator,
-    exact_softmax,
-)
+from coolhead.baselines.binning.one_score import Curve, CurveCalibrator, exact_softmax
 from coolhead.baselines.classwise.base import ScoreData
 from coolhead.calibrators.parameters import parameters
 from coolhead.numerics.solution import Status
+
+# Ten digits: relative distance of scores between which a curve may rise.
+CLOSEST = 2.0**-33
 
 
 @parameters
@@ -56,9 +55,22 @@ class IsotonicCalibration(CurveCalibrator):
     ) -> Curve:
         """Corner points of the increasing curve of least squares."""
         model = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
-        model.fit(scores, hits.astype(scores.dtype), sample_weight=weights)
-        return model.X_thresholds_, model.y_thresholds_
+        for given in (scores, _rounded(scores)):
+            model.fit(given, hits.astype(scores.dtype), sample_weight=weights)
+            corners, values = model.X_thresholds_, model.y_thresholds_
+            # As steep as this, the last bit of a score decides, which NumPy and torch
+            # do not share; then scores that are as close are one.
+            apart = np.diff(corners) >= CLOSEST * corners[1:]
+            if np.all(apart | (np.diff(values) == 0)):
+                break
+        return corners, values
 
     def _read_curve(self, curve: Curve, scores: np.ndarray) -> np.ndarray:
         """Interpolate between the corner points; constant beyond them."""
         return np.interp(scores, *curve)
+
+
+def _rounded(scores: np.ndarray) -> np.ndarray:
+    """Scores to as many digits as neighbours on a curve are apart."""
+    fraction, exponent = np.frexp(scores)
+    return np.ldexp(np.round(fraction / CLOSEST) * CLOSEST, exponent)

@@ -87,8 +87,7 @@ class ParameterizedTemperature(TemperatureCalibrator):
         rng = np.random.default_rng(self.random_state)
         layers = initial_layers((inputs.shape[1], *self.hidden), rng)
         shapes = [weights.shape for weights, _ in layers]
-        weights = np.ones(len(inputs)) if data.weights is None else data.weights
-        shares = weights / weights.sum()
+        shares = data.row_shares
         # On its way the search may try a T at which a mask of -1e4 is none.
         logits = hide_masked(data.rows.logits, self.reach_, data.labels)
 

@@ -7,19 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
 from sklearn.preprocessing import LabelEncoder
-from sklearn.utils import (
-    get_tags,
-)
+from sklearn.utils import get_tags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from coolhead.calibrators.auto import AutoCalibrator
 from coolhead.calibrators.base import PredictionDetails
-from coolhead.calibrators.classifier.checks import (
-    check_parts,
-    check_reach,
-    check_rows,
-)
+from coolhead.calibrators.classifier.checks import check_parts, check_reach, check_rows
 from coolhead.calibrators.classifier.features import (
     estimator_features,
     prepare_features,

@@ -6,11 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from sklearn.utils import _safe_indexing
 
-from coolhead.models.reading import (
-    cut_message,
-    read_model,
-    without_zeros,
-)
+from coolhead.models.reading import cut_message, read_model, without_zeros
 
 FOLDS = 5
 

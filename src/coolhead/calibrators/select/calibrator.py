@@ -232,8 +232,6 @@ def _left_out(
     fitted = [fit_candidate(name, each, inside) for name, each in candidates.items()]
     logits, features = outside.logits, outside.features
     columns = [np.log(each._temperature(logits, features)) for each in fitted]
-    n_rows = len(outside)
-    weights = np.ones(n_rows) if outside.weights is None else outside.weights
     return LeftOutRows(
-        outside.rows, outside.labels, np.column_stack(columns), weights / weights.sum()
+        outside.rows, outside.labels, np.column_stack(columns), outside.row_shares
     )

@@ -12,10 +12,7 @@ from coolhead.baselines.binning.isotonic import IsotonicCalibration
 from coolhead.baselines.binning.one_score import BLEND, TIE
 from coolhead.baselines.binning.platt import PlattScaling
 from coolhead.torch.calibrated.masked import possible
-from coolhead.torch.calibrated.probabilities import (
-    normalised,
-    probabilities_module,
-)
+from coolhead.torch.calibrated.probabilities import normalised, probabilities_module
 from coolhead.torch.calibrated.temperature import Exact
 
 TINIEST = float(np.finfo(np.float64).tiny)

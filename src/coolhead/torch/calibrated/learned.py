@@ -6,7 +6,7 @@ from torch import Tensor
 
 from coolhead.baselines.density_aware import DensityAwareTemperature
 from coolhead.baselines.parametric.calibrator import ParameterizedTemperature
-from coolhead.torch.calibrated.temperature import Exact, temperature_module
+from coolhead.torch.calibrated.temperature import Exact, temperature_module, unit_length
 
 
 class OfLargestLogits(Exact):
@@ -59,12 +59,12 @@ class OfNeighborDistance(Exact):
         # Single precision, as in the calibrator: it is by far the largest buffer.
         for index, layer in enumerate(self.layers):
             rows = torch.tensor(calibrator.reference_[:, layer])
-            self.register_buffer(f"reference_{index}", _unit_length(rows))
+            self.register_buffer(f"reference_{index}", unit_length(rows))
 
     def forward(self, logits: Tensor, features: Tensor) -> Tensor:
         values = self.intercept
         for index, layer in enumerate(self.layers):
-            rows = _unit_length(features[:, layer].float())
+            rows = unit_length(features[:, layer].float())
             reference = self.get_buffer(f"reference_{index}")
             # Single precision finds the neighbour; its distance is taken exactly.
             squared = reference.square().sum(dim=1) - 2 * rows @ reference.T
@@ -72,11 +72,6 @@ class OfNeighborDistance(Exact):
             apart = rows.double() - reference[order[:, -1]].double()
             values = values + self.slope[index] * apart.square().sum(dim=1)
         return values.clamp(min=self.floor)
-
-
-def _unit_length(rows: Tensor) -> Tensor:
-    length = rows.square().sum(dim=1, keepdim=True).sqrt()
-    return rows / torch.where(length > 0, length, 1.0)
 
 
 temperature_module.register(ParameterizedTemperature, OfLargestLogits)

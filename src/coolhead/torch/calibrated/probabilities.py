@@ -19,11 +19,7 @@ from coolhead.baselines.outside import OutsideCalibrator
 from coolhead.baselines.two_stage import TwoStageCalibration
 from coolhead.calibrators.classifier.classifier import CalibratedClassifier
 from coolhead.torch.calibrated.masked import possible
-from coolhead.torch.calibrated.temperature import (
-    Exact,
-    is_constant,
-    temperature_module,
-)
+from coolhead.torch.calibrated.temperature import Exact, is_constant, temperature_module
 
 
 @singledispatch

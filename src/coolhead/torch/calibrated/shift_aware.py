@@ -18,7 +18,7 @@ from coolhead.calibrators.shift_aware.descriptors import (
 )
 from coolhead.calibrators.shift_aware.training import TrainingReference
 from coolhead.numerics.masks import REACH
-from coolhead.torch.calibrated.temperature import Exact, temperature_module
+from coolhead.torch.calibrated.temperature import Exact, temperature_module, unit_length
 
 TINY = float(np.finfo(np.float32).tiny)
 TINIEST = float(np.finfo(np.float64).tiny)
@@ -122,8 +122,7 @@ class LogMean(Exact):
 def _unit_rows(features: Tensor) -> Tensor:
     size = features.abs().amax(dim=1, keepdim=True)
     scaled = (features / torch.where(size > 0, size, 1.0)).float()
-    length = scaled.square().sum(dim=1, keepdim=True).sqrt()
-    return scaled / torch.where(length > 0, length, 1.0)
+    return unit_length(scaled)
 
 
 def _peaks(logits: Tensor, reach: float) -> tuple[Tensor, Tensor]:

@@ -6,18 +6,9 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from coolhead.torch.calibrated import (  # noqa: F401  (these register theirs)
-    curves,
-    learned,
-    offset,
-    shift_aware,
-)
+from coolhead.torch.calibrated import curves, learned, offset, shift_aware  # noqa: F401  (these register theirs)
 from coolhead.torch.calibrated.masked import possible
-from coolhead.torch.calibrated.probabilities import (
-    Cooled,
-    softmax,
-    with_masks,
-)
+from coolhead.torch.calibrated.probabilities import Cooled, softmax, with_masks
 from coolhead.torch.calibrated.temperature import Exact, NearestCenter
 
 

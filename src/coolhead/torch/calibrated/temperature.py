@@ -113,9 +113,14 @@ class Scaled(Exact):
         if self.scaling == "standardize":
             return (rows - self.shift) / self.scale
         if self.scaling == "l2":
-            length = rows.square().sum(dim=1, keepdim=True).sqrt()
-            return rows / torch.where(length > 0, length, 1.0)
+            return unit_length(rows)
         return rows
+
+
+def unit_length(rows: Tensor) -> Tensor:
+    """Rows of length one; those of zeros stay."""
+    length = rows.square().sum(dim=1, keepdim=True).sqrt()
+    return rows / torch.where(length > 0, length, 1.0)
 
 
 class OfNearestCluster(Exact):

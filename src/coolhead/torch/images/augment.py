@@ -6,11 +6,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from coolhead.torch.images.transform import (
-    ImageTransform,
-    read_image,
-    upright_size,
-)
+from coolhead.torch.images.transform import ImageTransform, read_image, upright_size
 
 Reader = Callable[[int, Path, ImageTransform], "np.ndarray | str"]
 

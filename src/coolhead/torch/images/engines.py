@@ -118,11 +118,10 @@ def open_engine(
 
 def _check_width(logits: np.ndarray, n_classes: int) -> None:
     if logits.ndim != 2 or logits.shape[1] != n_classes:
-        msg = (
+        raise ValueError(
             f"the network gives outputs of shape {logits.shape}, the images have "
             f"{n_classes} classes: leave logits out"
         )
-        raise ValueError(msg)
 
 
 def _onnx_or_torch(
@@ -140,8 +139,9 @@ def _onnx_or_torch(
     except ImportError as error:
         if wanted == "auto":
             return engine
-        msg = f"engine onnx needs: pip install 'coolhead[onnx]' ({error})"
-        raise ImportError(msg) from error
+        raise ImportError(
+            f"engine onnx needs: pip install 'coolhead[onnx]' ({error})"
+        ) from error
     try:
         faster = _export(engine, module, probe, answers["features"].shape[1])
         _compare(faster.finish(np.stack([faster.run(x) for x in probe])), answers)
@@ -149,8 +149,9 @@ def _onnx_or_torch(
     except Exception as error:
         reason = str(error).strip().partition("\n")[0]
         if wanted == "onnx":
-            msg = f"engine onnx can not run this network, engine torch can: {reason}"
-            raise RuntimeError(msg) from error
+            raise RuntimeError(
+                f"engine onnx can not run this network, engine torch can: {reason}"
+            ) from error
         msg = f"torch runs the network, for ONNX Runtime can not: {reason}"
         warn(msg, stacklevel=5)
         return engine
@@ -194,8 +195,7 @@ def _compare(found: Answers, wanted: Answers) -> None:
         largest = np.abs(values).max()
         difference = np.abs(found[name] - values).max()
         if not difference <= TOLERANCE * largest:
-            msg = (
+            raise ValueError(
                 f"{name} of the images tried differ by {difference:.2g} from "
                 f"torch's; wanted at most {TOLERANCE:g} of the largest, {largest:.3g}"
             )
-            raise ValueError(msg)

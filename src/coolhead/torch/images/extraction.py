@@ -131,8 +131,9 @@ def _as_backbone(backbone, transform, feature_layer) -> Backbone:
         backbone = load_backbone(backbone)
     elif isinstance(backbone, torch.nn.Module):
         if transform is None:
-            msg = "transform is None: say how images become the module's inputs"
-            raise ValueError(msg)
+            raise ValueError(
+                "transform is None: say how images become the module's inputs"
+            )
         backbone = Backbone(backbone, transform, type(backbone).__name__)
     return Backbone(
         backbone.module,
@@ -144,17 +145,15 @@ def _as_backbone(backbone, transform, feature_layer) -> Backbone:
 
 def _check_options(dtype, engine, batch_size, workers, device) -> None:
     if dtype not in ("float16", "float32") or batch_size < 1 or workers < 1:
-        msg = (
+        raise ValueError(
             "dtype must be float16 or float32, batch_size and workers at least 1; "
             f"found {dtype!r}, {batch_size}, {workers}"
         )
-        raise ValueError(msg)
     if engine not in ENGINES or (engine == "onnx" and device != "cpu"):
-        msg = (
+        raise ValueError(
             f"engine must be one of {', '.join(ENGINES)}, and onnx runs on device cpu; "
             f"found {engine!r} on {device!r}"
         )
-        raise ValueError(msg)
 
 
 def _probe(images: ImageTable, network: Backbone) -> np.ndarray:
@@ -231,8 +230,7 @@ def _collect(
         refuse_problems(images.root, bad)
     parts = [arrays for arrays, _ in read if arrays]
     if not parts:
-        msg = f"{images.root} holds no readable image"
-        raise ValueError(msg)
+        raise ValueError(f"{images.root} holds no readable image")
     columns = {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
     kept = images.rows(columns.pop("rows"))
     checksum = hashlib.sha256(columns["features"].data).hexdigest()

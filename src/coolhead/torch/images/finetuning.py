@@ -41,14 +41,14 @@ class FinetuneSettings:
 
     def __post_init__(self) -> None:
         if self.epochs < 1 or self.batch_size < 2 or not self.learning_rate > 0:
-            msg = (
+            raise ValueError(
                 "epochs must be at least 1, batch_size at least 2 and learning_rate "
                 f"positive; found {self}"
             )
-            raise ValueError(msg)
         if not 0 <= self.frozen < 1:
-            msg = f"frozen must be a share of the layers in [0, 1); found {self.frozen}"
-            raise ValueError(msg)
+            raise ValueError(
+                f"frozen must be a share of the layers in [0, 1); found {self.frozen}"
+            )
 
 
 def finetune(
@@ -106,13 +106,15 @@ def finetune(
     inside = np.isin(images.domains, source)
     held_out = np.zeros(len(images), bool) if small is None else np.asarray(small, bool)
     if held_out.shape != inside.shape:
-        msg = f"small must have shape {inside.shape}; found {held_out.shape}"
-        raise ValueError(msg)
+        raise ValueError(
+            f"small must have shape {inside.shape}; found {held_out.shape}"
+        )
     large = sources.rows(~held_out[inside])
     watched = sources.rows(held_out[inside])
     if len(large) < settings.batch_size:
-        msg = f"batch_size {settings.batch_size} exceeds the {len(large)} source images"
-        raise ValueError(msg)
+        raise ValueError(
+            f"batch_size {settings.batch_size} exceeds the {len(large)} source images"
+        )
     _check_classifier(backbone, len(images.class_names))
     run = _Run(backbone, settings, device, workers or cpu_count(), random_state)
     run.resume(Path(checkpoint), _identity(large, backbone, settings, random_state))
@@ -129,8 +131,9 @@ def _check_classifier(backbone: Backbone, n_classes: int) -> None:
     layer = find_layer(backbone.module, None)
     if not isinstance(layer, torch.nn.Linear) or layer.out_features != n_classes:
         found = getattr(layer, "out_features", "no linear layer")
-        msg = f"the network must end in {n_classes} linear outputs; found {found}"
-        raise ValueError(msg)
+        raise ValueError(
+            f"the network must end in {n_classes} linear outputs; found {found}"
+        )
 
 
 def _identity(images, backbone, settings, random_state) -> dict[str, Any]:
@@ -166,8 +169,9 @@ class _Run:
         state = read_checkpoint(path, self.device)
         for key, wanted in identity.items():
             if state["identity"].get(key) != wanted:
-                msg = f"checkpoint {path} is of another run ({key} differs): delete it"
-                raise ValueError(msg)
+                raise ValueError(
+                    f"checkpoint {path} is of another run ({key} differs): delete it"
+                )
         self.module.load_state_dict(state["module"])
         self.optimizer.load_state_dict(state["optimizer"])
         self.curve, self.best = state["curve"], state["best"]
@@ -243,8 +247,9 @@ class _Run:
         for batch in batches:
             if batch.problems:
                 row, reason = batch.problems[0]
-                msg = f"{paths[row]}: {reason}; list images with decode and skip_bad"
-                raise ValueError(msg)
+                raise ValueError(
+                    f"{paths[row]}: {reason}; list images with decode and skip_bad"
+                )
             labels = torch.from_numpy(images.labels[batch.rows])
             pixels = torch.from_numpy(batch.values)
             pixels = pixels.to(self.device, memory_format=torch.channels_last)

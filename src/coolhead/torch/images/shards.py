@@ -29,8 +29,9 @@ class ShardFolder:
     def __init__(self, folder: str | PathLike, plan: dict[str, Any]):
         self.folder = Path(folder)
         if not self.folder.parent.is_dir():
-            msg = f"folder {self.folder.parent} does not exist: nowhere to write to"
-            raise FileNotFoundError(msg)
+            raise FileNotFoundError(
+                f"folder {self.folder.parent} does not exist: nowhere to write to"
+            )
         self.plan = json.loads(json.dumps(plan))
         self._held = ExitStack()
 
@@ -51,11 +52,10 @@ class ShardFolder:
     def _refuse_foreign(self) -> None:
         names = [path.name for path in self.folder.iterdir()]
         if MARK not in names and not all(map(BEGUN.fullmatch, names)):
-            msg = (
+            raise FileExistsError(
                 f"{self.folder} is a folder that coolhead did not make; wanted none of "
                 "that name, for the finished rows: move it, or write to another place"
             )
-            raise FileExistsError(msg)
 
     def _begin(self) -> None:
         path = self.folder / MARK
@@ -78,11 +78,10 @@ class ShardFolder:
     def _compare(self, begun: dict[str, Any]) -> None:
         for key in dict.fromkeys([*self.plan, *begun]):
             if begun.get(key) != self.plan.get(key):
-                msg = (
+                raise ValueError(
                     f"{self.folder} was begun with {key}={begun.get(key)!r}, now it is "
                     f"{self.plan.get(key)!r}: run as before, or delete that folder"
                 )
-                raise ValueError(msg)
 
     def path(self, index: int) -> Path:
         """Return the file of one shard."""
@@ -97,11 +96,10 @@ class ShardFolder:
             with atomic_path(self.path(index)) as temporary:
                 save_file(arrays, temporary, metadata={"notes": json.dumps(notes)})
         except (OSError, SafetensorError) as error:
-            msg = (
+            raise OSError(
                 f"cannot write to {self.folder} ({error}); finished rows are kept "
                 "there, and the same command goes on from them"
-            )
-            raise OSError(msg) from error
+            ) from error
 
     def read(self, index: int) -> tuple[dict[str, np.ndarray], list]:
         """Return the arrays and notes of one finished shard."""

@@ -62,15 +62,18 @@ class ImageTransform:
     def __post_init__(self) -> None:
         if self.size < 1 or not 0 < self.crop <= 1:
             found = f"{self.size}, {self.crop}"
-            msg = f"size must be at least 1 and crop in (0, 1]; found {found}"
-            raise ValueError(msg)
+            raise ValueError(
+                f"size must be at least 1 and crop in (0, 1]; found {found}"
+            )
         if self.interpolation not in INTERPOLATIONS:
             known = ", ".join(INTERPOLATIONS)
-            msg = f"interpolation must be one of {known}; found {self.interpolation!r}"
-            raise ValueError(msg)
+            raise ValueError(
+                f"interpolation must be one of {known}; found {self.interpolation!r}"
+            )
         if self.reducing_gap is not None and not self.reducing_gap >= 1:
-            msg = f"reducing_gap must be at least 1, or None; found {self.reducing_gap}"
-            raise ValueError(msg)
+            raise ValueError(
+                f"reducing_gap must be at least 1, or None; found {self.reducing_gap}"
+            )
 
     def __call__(self, image: Image.Image) -> np.ndarray:
         """Return the (3, size, size) float32 array of one image."""
