@@ -17,7 +17,7 @@ def test_the_truth_lies_in_both_intervals_and_labels_narrow_them():
         tuple(map(int, re.search(r"\((\d+) to (\d+)\)", line).groups()))
         for line in (before, after)
     ]
-    right = int(re.search(r"(\d+)%$", truth).group(1))
+    right = int(re.search(r"(\d+) %$", truth).group(1))
     assert all(low <= right <= high for low, high in limits)
     (low, high), (lower, higher) = limits
     assert higher - lower < high - low
