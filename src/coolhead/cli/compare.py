@@ -35,7 +35,7 @@ def compare(
 
     built = {
         name: build_method(name, clusters, seed)
-        for name in split_names(methods) or default_methods()
+        for name in split_names(methods, "method") or default_methods()
     }
     with plain_warnings():
         kind, wanted = str(scores or "logits"), split_names(domains)
