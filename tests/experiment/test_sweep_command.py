@@ -102,3 +102,35 @@ def test_workers_end_with_the_sweep(world, tmp_path, number, code):
     if code > 0:
         assert b"coolhead: terminated" in err and b"Traceback" not in err
         assert not list((tmp_path / "runs").rglob(".*"))
+
+
+def test_a_worker_that_dies_is_told(world, tmp_path):
+    toml = write_toml(
+        tmp_path / "small.toml", protocol_content(world, evaluation={"draws": 20_000})
+    )
+    words = ["sweep", str(toml), "--jobs", "2", "--folder", str(tmp_path / "runs")]
+    process = subprocess.Popen(
+        [sys.executable, "-c", "from coolhead.cli import main; main()", *words],
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        deadline, cells = time.monotonic() + 120, tmp_path / "runs" / "small" / "cells"
+        while not list(cells.glob("*.json")):
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.05)
+        workers = [
+            pid
+            for pid in members(process.pid)
+            if b"LokyProcess" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        ]
+        os.kill(int(workers[0]), signal.SIGKILL)
+        _, err = process.communicate(timeout=120)
+    finally:
+        if members(process.pid):
+            os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == 1
+    assert "coolhead: a worker process died" in err and "Traceback" not in err
+    assert list(cells.glob("*.json")), "finished cells are kept"

@@ -7,6 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from coolhead.torch import extract  # noqa: E402
 from coolhead.torch.images.finetuned import finetune_and_extract  # noqa: E402
 from coolhead.torch.images.shards import MARK, ShardFolder  # noqa: E402
 from coolhead.torch.images.weights import load_weights  # noqa: E402
@@ -63,6 +64,14 @@ def test_weights_that_are_none(tmp_path, name):
     torch.save({3: torch.zeros(1)}, tmp_path / "numbers.pth")
     with pytest.raises(ValueError, match="unexpected: 3"):
         load_weights(torch.nn.Linear(1, 1), tmp_path / "numbers.pth")
+
+
+@pytest.mark.parametrize("device", ["abacus", "mps:99", ""])
+def test_a_device_that_is_none(tree, tmp_path, device):
+    with pytest.raises(ValueError, match=r"device is .* torch cannot use here"):
+        begin(tree, tmp_path / "x.safetensors", device=device)
+    with pytest.raises(ValueError, match=r"device is .* torch cannot use here"):
+        extract(tree, TINY, tmp_path / "y.safetensors", device=device)
 
 
 @pytest.mark.parametrize("text", ["{nonsense", "[1, 2]", "\x00"])

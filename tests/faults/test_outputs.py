@@ -166,9 +166,10 @@ def test_tables_and_sweep_want_folders(run, npz, tmp_path):
     code, _, err = run("tables", tmp_path, "--out", npz)
     assert code == 1
     assert "is a file; wanted a folder" in err
-    code, _, err = run("sweep", "digits", "--folder", npz / "runs")
-    assert code == 1
-    assert "is a file; wanted a folder" in err
+    for words in (("sweep", "digits"), ("demo",), ("results", "--out", tmp_path / "x")):
+        code, _, err = run(*words, "--folder", npz / "runs")
+        assert code == 1
+        assert "is a file; wanted a folder" in err
 
 
 def test_a_link_stays_a_link_and_its_file_is_written(tmp_path):

@@ -45,7 +45,7 @@ def compare(
 
     built = {
         name: build_method(name, clusters, seed)
-        for name in split_names(methods) or default_methods()
+        for name in split_names(methods, "method") or default_methods()
     }
     sources = find_sources(list(built.values()), source)
     with plain_warnings():

@@ -13,6 +13,9 @@ LABELS = 20
 
 def demo(folder: FolderOption = Path("runs"), jobs: JobsOption = None) -> None:
     """Sentiment in four kinds of text: who stays calibrated where nobody has data?"""
+    from coolhead.files import check_output_folder
+
+    check_output_folder(folder)
     from coolhead.cli.run import run_and_show
     from coolhead.cli.terminal import plain_warnings
     from coolhead.experiment.protocol_files import load_protocol

@@ -18,7 +18,8 @@ def report(
     """Write one HTML page that shows whether to trust the confidence."""
     from coolhead.files import check_input, check_output
 
-    check_input(run, "the folder of a run")
+    if not check_input(run, "the folder of a run").is_dir():
+        raise NotADirectoryError(f"{run} is a file; wanted the folder of a run")
     written = [path for path in run.rglob("*") if path.suffix != ".html"]
     check_output(run / "report.html" if out is None else out, inputs=written)
     from coolhead.cli.terminal import print_json

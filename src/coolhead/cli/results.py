@@ -27,15 +27,24 @@ def results(
 
     Runs of `coolhead sweep` and `coolhead reproduce` follow them on the page.
     """
-    from coolhead.files import atomic_path, check_input, check_output
+    from coolhead.files import (
+        atomic_path,
+        check_input,
+        check_output,
+        check_output_folder,
+    )
 
     inputs = [] if pacs is None else [check_input(pacs)]
     inputs += [check_input(run, "the folder of a run") for run in runs or ()]
     out.parent.mkdir(parents=True, exist_ok=True)
     check_output(out, inputs=inputs)
+    check_output_folder(folder)
     from coolhead.cli.run import sweep_with_progress
+    from coolhead.experiment.record import read_run_record
     from coolhead.experiment.summary import result_protocols, results_page
 
+    for run in runs or ():
+        read_run_record(run)
     outcomes = [
         sweep_with_progress(protocol, folder, jobs=jobs)
         for protocol in result_protocols(pacs, seeds)

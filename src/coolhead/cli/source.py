@@ -22,13 +22,13 @@ ReferenceOption = Annotated[
 ]
 
 
-def split_names(text: str | None) -> list[str] | None:
-    """The names in 'a,b', or None."""
+def split_names(text: str | None, kind: str = "domain") -> list[str] | None:
+    """The names in 'a,b', or None; `kind` says what they are names of."""
     if text is None:
         return None
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
-        raise typer.BadParameter(f"{text!r} names no domain; wanted names as in a,b")
+        raise typer.BadParameter(f"{text!r} names no {kind}; wanted names as in a,b")
     return names
 
 

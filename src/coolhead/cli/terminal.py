@@ -23,7 +23,7 @@ class InputKind(StrEnum):
 
 FolderOption = Annotated[Path, typer.Option(help="Folder that holds the runs.")]
 JobsOption = Annotated[
-    int | None, typer.Option(help="Worker processes; all cores by default.")
+    int | None, typer.Option(min=1, help="Worker processes; all cores by default.")
 ]
 SeedsOption = Annotated[
     str | None, typer.Option(help="Seeds in place of the file's: 0,1,2.")

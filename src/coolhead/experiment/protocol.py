@@ -109,6 +109,8 @@ class Methods(Section):
     def _known(cls, names: tuple[str, ...]) -> tuple[str, ...]:
         from coolhead.experiment.methods import find_method
 
+        if not names:
+            raise ValueError("names no method; wanted at least one")
         for name in names:
             find_method(name)
         if len(set(names)) != len(names):
@@ -176,6 +178,13 @@ class Protocol(Section):
     order: str | None = None
     """Along what the domains are listed, as in "from drawn to photographed"; the report
     then looks for a shape over them."""
+
+    @field_validator("seeds")
+    @classmethod
+    def _drawable(cls, seeds: tuple[int, ...]) -> tuple[int, ...]:
+        if min(seeds, default=0) < 0:
+            raise ValueError(f"found {min(seeds)}; wanted numbers from 0 on")
+        return seeds
 
     @field_validator("classifiers")
     @classmethod

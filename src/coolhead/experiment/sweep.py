@@ -8,12 +8,14 @@ order: the same bytes, however often it was killed and however many workers it h
 import os
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from joblib import Parallel, delayed, parallel_config
+from joblib.parallel import LokyBackend, get_active_backend
 from threadpoolctl import threadpool_limits
 
 from coolhead.archive import load_archive
@@ -107,7 +109,13 @@ def run_sweep(
 def _workers(scheduler: str | None) -> Iterator[None]:
     """Those of a Dask scheduler, or processes that joblib ends together with this."""
     if scheduler is None:
-        yield
+        try:
+            yield
+        except BrokenExecutor as error:
+            raise OSError(
+                "a worker process died, perhaps for want of memory; finished cells are "
+                "kept, and the same command goes on from them (--jobs 1 takes least)"
+            ) from error
         return
     with needs("scheduler"):
         from distributed import Client
@@ -154,22 +162,18 @@ def _run_cells(
 
 
 def _parallel(function: Callable, tasks: Iterator[tuple], jobs: int | None) -> Any:
-    calls = (delayed(_work)(os.getpid(), function, *task) for task in tasks)
+    calls = (delayed(function)(*task) for task in tasks)
     # Without a number of jobs, an enclosing parallel_config decides.
     settings: dict[str, Any] = {"batch_size": 1}
     if jobs is not None:
         settings["n_jobs"] = jobs
+    if isinstance(get_active_backend()[0], LokyBackend):
+        settings |= {"initializer": end_with, "initargs": (os.getpid(),)}
     try:
         parallel = Parallel(return_as="generator_unordered", **settings)
     except ValueError:  # A backend that can not hand out results one by one.
         parallel = Parallel(**settings)
     return parallel(calls)
-
-
-def _work(parent: int, function: Callable, *task: Any) -> Any:
-    """What a worker does, for as long as there is somebody to do it for."""
-    end_with(parent)
-    return function(*task)
 
 
 def _train_one(training: Training, folder: Path) -> tuple[Path, str | None]:

@@ -83,6 +83,16 @@ class OnnxEngine:
 Engine = TorchEngine | OnnxEngine
 
 
+def check_device(device: str) -> None:
+    """Refuse a device that torch does not know, or does not have here."""
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = " ".join(str(error).split()).partition(". ")[0][:200]
+        msg = f"device is {device!r}, which torch cannot use here ({reason})"
+        raise ValueError(f"{msg}; wanted one such as cpu") from error
+
+
 @contextmanager
 def open_engine(
     wanted: str,

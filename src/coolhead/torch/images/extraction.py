@@ -17,7 +17,13 @@ from coolhead.files import check_output
 from coolhead.progress import progress_bar
 from coolhead.torch.images.backbones import Backbone, load_backbone
 from coolhead.torch.images.batches import ImageBatch, plan_batches, read_batches
-from coolhead.torch.images.engines import ENGINES, Answers, Engine, open_engine
+from coolhead.torch.images.engines import (
+    ENGINES,
+    Answers,
+    Engine,
+    check_device,
+    open_engine,
+)
 from coolhead.torch.images.shards import ShardFolder
 from coolhead.torch.images.transform import ImageTransform, read_image
 from coolhead.torch.images.weights import weights_checksum
@@ -144,6 +150,7 @@ def _as_backbone(backbone, transform, feature_layer) -> Backbone:
 
 
 def _check_options(dtype, engine, batch_size, workers, device) -> None:
+    check_device(device)
     if dtype not in ("float16", "float32") or batch_size < 1 or workers < 1:
         raise ValueError(
             "dtype must be float16 or float32, batch_size and workers at least 1; "

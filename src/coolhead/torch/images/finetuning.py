@@ -18,6 +18,7 @@ from coolhead.torch.calibrated.reading import find_layer
 from coolhead.torch.images.augment import read_augmented
 from coolhead.torch.images.backbones import Backbone
 from coolhead.torch.images.batches import plan_batches, read_batches
+from coolhead.torch.images.engines import check_device
 from coolhead.torch.images.weights import read_checkpoint, weights_checksum
 from coolhead.torch.seeds import forked_random
 
@@ -101,6 +102,7 @@ def finetune(
     >>> len(curve)
     2
     """
+    check_device(device)
     settings = settings or FinetuneSettings()
     sources = images.select(*source)
     inside = np.isin(images.domains, source)
