@@ -26,12 +26,8 @@ from coolhead.numerics.class_names import column_names
 from coolhead.numerics.moments import Rows, summarise_rows
 from coolhead.numerics.solution import Solution
 from coolhead.numerics.temperature import solve_temperatures
-from coolhead.shift.clusters import (
-    Clusters,
-    Partition,
-    find_regions,
-    partition_features,
-)
+from coolhead.shift import clusters
+from coolhead.shift.clusters import Clusters, Partition
 from coolhead.shift.ratio import DensityRatio, density_ratio
 
 # What a calibrator may take beside logits, labels, domains and weights.
@@ -82,7 +78,7 @@ class CalibrationData:
     reference: np.ndarray | None = None
     target: Target | None = None
     find_partition: Callable[..., Partition] = field(
-        default=partition_features, repr=False
+        default=clusters.partition_features, repr=False
     )
     memo: dict = field(default_factory=dict, repr=False)
     row_memo: dict[Hashable, np.ndarray] = field(default_factory=dict, repr=False)
@@ -243,7 +239,9 @@ class CalibrationData:
 
     def regions(self) -> Clusters:
         """Where the features lie: a rough partition that `coverage` looks at."""
-        return self._remembered(("regions",), lambda: find_regions(self.features))
+        return self._remembered(
+            ("regions",), lambda: clusters.find_regions(self.features)
+        )
 
     def density_ratio(self, **settings: Any) -> DensityRatio:
         """Weights under which the rows resemble the target, made once alike."""
