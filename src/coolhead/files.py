@@ -123,10 +123,12 @@ def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
     path = check_output(path)
     _remove_leftovers(path)
     permissions = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
-    temporary = _new_file_beside(path, 0o666 if permissions is None else permissions)
-    if permissions is None:
-        permissions = stat.S_IMODE(temporary.stat().st_mode)
+    writer = f"{_machine()}-{os.getpid()}-{token_hex(4)}"
+    temporary = path.with_name(f".{path.name}.{writer}{path.suffix}")
     try:
+        _create(temporary, path, 0o666 if permissions is None else permissions)
+        if permissions is None:
+            permissions = stat.S_IMODE(temporary.stat().st_mode)
         yield temporary
         _flush_to_disk(temporary)
         # Some writers put a private file of their own in its place.
@@ -138,10 +140,8 @@ def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
         raise
 
 
-def _new_file_beside(path: Path, mode: int) -> Path:
-    """An empty hidden file of a name nobody has, which tells who writes it."""
-    writer = f"{_machine()}-{os.getpid()}-{token_hex(4)}"
-    temporary = path.with_name(f".{path.name}.{writer}{path.suffix}")
+def _create(temporary: Path, path: Path, mode: int) -> None:
+    """An empty hidden file of a name nobody has, which tells who writes `path`."""
     # Its writers must be able to open it, whatever the file itself allows.
     mode |= stat.S_IRUSR | stat.S_IWUSR
     try:
@@ -150,7 +150,6 @@ def _new_file_beside(path: Path, mode: int) -> Path:
         raise PermissionError(
             f"cannot write {path}: no permission to write in {path.parent}"
         ) from error
-    return temporary
 
 
 def _remove_leftovers(path: Path) -> None:

@@ -74,7 +74,9 @@ def members(group):
 def test_workers_end_with_the_sweep(world, tmp_path, number, code):
     content = protocol_content(world, evaluation={"draws": 20_000, "bootstrap": 20_000})
     toml = write_toml(tmp_path / "small.toml", content)
-    program = "from coolhead.cli import main; main()"
+    # Tests that were started by nohup hand down that SIGHUP is ignored.
+    heard = "import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL); "
+    program = heard + "from coolhead.cli import main; main()"
     words = ["sweep", str(toml), "--jobs", "2", "--folder", str(tmp_path / "runs")]
     process = subprocess.Popen(
         [sys.executable, "-c", program, *words],
