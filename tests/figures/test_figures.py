@@ -408,3 +408,11 @@ def test_long_names_keep_both_ends():
     long = shorten("source " + 90 * "x" + " > target")
     assert long.startswith("source ") and long.endswith(" > target")
     assert len(long) == LONGEST + 1
+
+
+@pytest.mark.parametrize("value", [1e-3, 1.0, 1.5, 1e6])
+def test_a_constant_temperature_alone(value):
+    """Its range has no width, which matplotlib divides by on a logarithmic axis."""
+    quantiles = pl.DataFrame({"method": ["set-level"] * 5, "value": [value] * 5})
+    low, high = figures.temperatures(quantiles).get_xlim()
+    assert low < min(1, value) and high > max(1, value)

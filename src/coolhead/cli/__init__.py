@@ -4,12 +4,10 @@ To add a command, write a typer-annotated function and add one line to `COMMANDS
 The files import nothing heavy at the top, so `coolhead --help` stays instant.
 """
 
-import os
 import signal
 import sys
-import threading
-from contextlib import suppress
-from typing import Any, NoReturn
+from io import TextIOWrapper
+from typing import NoReturn
 
 import typer
 
@@ -32,6 +30,7 @@ from coolhead.cli import (
     train,
     update,
 )
+from coolhead.cli.signals import ending_on_request
 
 COMMANDS = {
     "fit": fit.fit,
@@ -86,18 +85,18 @@ def program() -> None:
 
 def main() -> None:
     """Run the command line; a user's mistake is one sentence, not a traceback."""
-    asked: list[int] = []
-    previous = _end_on_request(asked)
-    try:
-        _run(asked)
-    except BaseException:
-        if asked:
-            # Whatever the request to end turned into on its way up.
-            raise SystemExit(128 + asked[0]) from None
-        raise
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+    for stream in (sys.stdout, sys.stderr):
+        # A locale of C has no minus sign, and a name of a file may be no text at all.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    with ending_on_request() as asked:
+        try:
+            _run(asked)
+        except BaseException:
+            if asked:
+                # Whatever the request to end turned into on its way up.
+                raise SystemExit(128 + asked[0]) from None
+            raise
 
 
 def _run(asked: list[int]) -> NoReturn:
@@ -117,32 +116,6 @@ def _run(asked: list[int]) -> NoReturn:
         text = str(error) if explain is None else explain()
         _stop(text, getattr(error, "exit_code", 1))
     raise SystemExit(code if isinstance(code, int) else 0)
-
-
-def _end_on_request(asked: list[int]) -> dict[int, Any]:
-    """Let SIGTERM, and a terminal that is closed, end the command like an error.
-
-    Files and workers are then cleared away. What was ignored, as by nohup, stays so.
-    Returns the handlers that were there; the signals that came are put into `asked`.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        return {}
-
-    def end(number: int, frame: Any) -> NoReturn:
-        asked.append(number)
-        # Straight to the descriptor: a print may be what was interrupted, and the
-        # terminal may be gone.
-        with suppress(OSError):
-            os.write(2, b"coolhead: terminated\n")
-        raise SystemExit(128 + number)
-
-    numbers = [getattr(signal, name, None) for name in ("SIGTERM", "SIGHUP")]
-    before = {n: signal.getsignal(n) for n in numbers if n is not None}
-    return {
-        number: signal.signal(number, end)
-        for number, handler in before.items()
-        if handler is not signal.SIG_IGN
-    }
 
 
 def _stop(reason: str, code: int) -> NoReturn:

@@ -32,12 +32,13 @@ def temperatures(
     names = [name for name in dict.fromkeys(frame["method"]) if name != BASELINE][::-1]
     with canvas(ax, (4.6, rows_height(len(names)))) as ax:
         ax.set_xscale("log")
+        # First, while the axis has a width: a constant temperature alone has none.
+        ax.axvline(1, color=GREY, lw=0.8, ls="--")
         for row, name in enumerate(names):
             own = of_method(frame, name)["value"].to_numpy()
             ax.hlines(row, *np.quantile(own, MOST), AFTER, lw=1.2, alpha=0.5)
             ax.hlines(row, *np.quantile(own, MIDDLE_HALF), AFTER, lw=5, alpha=0.5)
             ax.plot(np.median(own), row, "|", color=INK, ms=9, mew=1.6)
-        ax.axvline(1, color=GREY, lw=0.8, ls="--")
         low, high = ax.get_xlim()
         # Powers of ten alone would leave a narrow range without a number.
         narrow = high < 10 * low

@@ -84,6 +84,7 @@ class Head:
 
     def save(self, path: str | PathLike) -> None:
         """Write the head to one safetensors file."""
+        from safetensors import SafetensorError
         from safetensors.numpy import save_file
 
         arrays = {"center": self.center, "scale": np.array(self.scale)}
@@ -93,8 +94,11 @@ class Head:
             "settings": json.dumps(self.settings),
             "curve": json.dumps(self.curve),
         }
-        with atomic_path(path) as temporary:
-            save_file(arrays, temporary, metadata=header)
+        try:
+            with atomic_path(path) as temporary:
+                save_file(arrays, temporary, metadata=header)
+        except SafetensorError as error:
+            raise OSError(f"cannot write {path}: {error}") from error
 
 
 def load_head(path: str | PathLike) -> Head:

@@ -104,8 +104,12 @@ def finetune_and_extract(
 
 
 def _save_weights(module, path: Path) -> None:
+    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     state = {name: value.contiguous() for name, value in module.state_dict().items()}
-    with atomic_path(path) as temporary:
-        save_file(state, temporary)
+    try:
+        with atomic_path(path) as temporary:
+            save_file(state, temporary)
+    except SafetensorError as error:
+        raise OSError(f"cannot write {path}: {error}") from error

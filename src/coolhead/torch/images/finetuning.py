@@ -183,8 +183,13 @@ class _Run:
             "curve": self.curve,
             "best": self.best,
         }
-        with atomic_path(path) as temporary:
-            torch.save(state, temporary)
+        try:
+            with atomic_path(path) as temporary, open(temporary, "wb") as stream:
+                torch.save(state, stream)
+        except RuntimeError as error:
+            # torch's own words for a full disk; the system's stand behind them.
+            msg = f"cannot write {path}: {error.__context__ or error}"
+            raise OSError(msg) from error
 
     def end(self) -> None:
         """Leave the best weights in a module that is otherwise as it came.
