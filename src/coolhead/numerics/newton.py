@@ -132,7 +132,7 @@ def _newton_step(
         safe = bend + penalty.strength
         bend = np.maximum(safe + slope, 0.1 * safe)
         slope = slope + penalty.strength * (position - penalty.center)
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         step = np.where(slope == 0, 0.0, -slope / bend)
         # Where the bend follows its power law, this is the minimum; no tilt, no change.
         bent = (tilt != 0) & (np.abs(tilt * step) < 0.5)

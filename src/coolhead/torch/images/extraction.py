@@ -150,7 +150,6 @@ def _as_backbone(backbone, transform, feature_layer) -> Backbone:
 
 
 def _check_options(dtype, engine, batch_size, workers, device) -> None:
-    check_device(device)
     if dtype not in ("float16", "float32") or batch_size < 1 or workers < 1:
         raise ValueError(
             "dtype must be float16 or float32, batch_size and workers at least 1; "
@@ -161,6 +160,7 @@ def _check_options(dtype, engine, batch_size, workers, device) -> None:
             f"engine must be one of {', '.join(ENGINES)}, and onnx runs on device cpu; "
             f"found {engine!r} on {device!r}"
         )
+    check_device(device)
 
 
 def _probe(images: ImageTable, network: Backbone) -> np.ndarray:
