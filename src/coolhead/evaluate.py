@@ -76,9 +76,10 @@ def evaluate_domains(
     scored = _ScoredRows(before, after, labels)
     draws, lines = (n_draws, random_state), []
     for code, name in enumerate(archive.domain_names):
-        if (codes == code).any():
+        own = np.flatnonzero(codes == code)
+        if len(own):
             role = domain_role(name, fitted_on, source)
-            lines.append(_score(scored.rows(codes == code), name, role, draws))
+            lines.append(_score(scored.rows(own), name, role, draws))
     return lines if len(lines) == 1 else [*lines, _score(scored, "all", "", draws)]
 
 
@@ -99,8 +100,8 @@ class _ScoredRows(NamedTuple):
     labels: np.ndarray
 
     def rows(self, index: np.ndarray) -> "_ScoredRows":
-        before = RowScores(*(column[index] for column in self.before))
-        after = RowScores(*(column[index] for column in self.after))
+        before = RowScores(*(column.take(index) for column in self.before))
+        after = RowScores(*(column.take(index) for column in self.after))
         return _ScoredRows(before, after, self.labels[index])
 
 

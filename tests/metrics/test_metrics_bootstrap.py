@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy import stats
+from threadpoolctl import threadpool_limits
 
 from coolhead.metrics import (
     expected_calibration_error,
@@ -25,8 +26,12 @@ def data():
 
 
 def resampled_rows(n_rows, n_draws, seed):
-    generator = np.random.default_rng(seed)
-    return [generator.integers(n_rows, size=n_rows) for _ in range(n_draws)]
+    """25 draws of each generator, each seeded by the first draw's number."""
+    rows = []
+    for start in range(0, n_draws, 25):
+        own = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(start,)))
+        rows += [own.integers(n_rows, size=n_rows) for _ in range(25)]
+    return rows[:n_draws]
 
 
 @pytest.mark.parametrize("n_bins", [1, 15])
@@ -178,3 +183,13 @@ def test_bad_arguments_are_refused(data):
         paired_bootstrap({}, methods)
     with pytest.raises(ValueError, match="n_draws is 0"):
         paired_bootstrap(correct, methods, n_draws=0)
+
+
+def test_resamples_do_not_depend_on_threads():
+    generator = np.random.default_rng(1)
+    sure = generator.random(20_000)
+    right = generator.random(20_000) < sure
+    shared = paired_bootstrap(right, {"a": sure}, n_draws=80).values["a"]
+    with threadpool_limits(1):
+        alone = paired_bootstrap(right, {"a": sure}, n_draws=80).values["a"]
+    assert np.array_equal(shared, alone)

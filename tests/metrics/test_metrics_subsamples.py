@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
 
 from coolhead.metrics import (
     draw_subsamples,
@@ -112,3 +113,24 @@ def test_bad_arguments_are_refused(data):
         subsample_mean([0, np.nan], draw_subsamples(2, 1, n_draws=2))
     with pytest.raises(ValueError, match=r"level is 95"):
         subsample_ece(*data, draw_subsamples(2000, 5, n_draws=2), level=95)
+
+
+def test_draws_do_not_depend_on_threads_nor_on_how_many_follow(data):
+    wanted = {"n_rows": 40_000, "size": 9_000, "random_state": 3}
+    shared = draw_subsamples(**wanted, n_draws=130)
+    with threadpool_limits(1):
+        alone = draw_subsamples(**wanted, n_draws=130)
+    assert np.array_equal(shared.indices, alone.indices)
+    first = draw_subsamples(**wanted, n_draws=30)
+    assert np.array_equal(first.indices, shared.indices[:30])
+    correct, confidence = (np.tile(column, 20) for column in data)
+    score = subsample_ece(correct, confidence, shared)
+    with threadpool_limits(1):
+        assert np.array_equal(
+            subsample_ece(correct, confidence, alone).values, score.values
+        )
+
+
+def test_blocks_of_draws_are_not_alike():
+    draws = draw_subsamples(1000, 10, n_draws=60).indices
+    assert len(np.unique(draws, axis=0)) == 60

@@ -8,7 +8,7 @@ import numpy as np
 
 from coolhead.metrics.bins import Binning, bin_index
 from coolhead.metrics.calibration_error import folded_normal_mean
-from coolhead.metrics.draws import sums_of_draws
+from coolhead.metrics.draws import Generator, sums_of_draws
 from coolhead.metrics.intervals import Interval, check_count, check_level
 from coolhead.metrics.vectors import check_rows, correctness_and_confidence
 
@@ -191,17 +191,19 @@ def _resampled_sums(
 ) -> np.ndarray:
     """Group sums of every method on every resample, (n_draws, n_methods, n_groups)."""
     n_rows, n_methods = values.shape
-    generator = np.random.default_rng(seed)
 
-    def counts(start: int, stop: int) -> np.ndarray:
-        found = np.empty((stop - start, n_rows))
-        for row in found:
-            row[:] = np.bincount(generator.integers(n_rows, size=n_rows), None, n_rows)
-        return found
+    def count(draws: slice, generator: Generator, counts: np.ndarray) -> None:
+        # Several short draws in one step, as long as their counts stay in the cache.
+        step = max(1, 2**16 // n_rows)
+        for start in range(0, len(counts), step):
+            some = counts[start : start + step]
+            drawn = generator.integers(n_rows, size=some.shape)
+            drawn += np.arange(len(some))[:, None] * n_rows
+            some[:] = np.bincount(drawn.ravel(), None, some.size).reshape(some.shape)
 
     columns = index + np.arange(n_methods) * n_groups
     n_draws = check_count(n_draws, "n_draws")
-    sums = sums_of_draws(columns, values, n_methods * n_groups, n_draws, counts)
+    sums = sums_of_draws(columns, values, n_methods * n_groups, n_draws, count, seed)
     return sums.reshape(n_draws, n_methods, n_groups)
 
 

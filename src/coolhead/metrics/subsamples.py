@@ -9,7 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coolhead.metrics.bins import Binning, bin_index
-from coolhead.metrics.draws import sums_of_draws
+from coolhead.metrics.draws import (
+    DRAWS_PER_BLOCK,
+    Generator,
+    each_draw_block,
+    sums_of_draws,
+)
 from coolhead.metrics.intervals import SubsampledScore, check_count, check_level
 from coolhead.metrics.vectors import check_rows, correctness_and_confidence
 
@@ -84,9 +89,12 @@ def draw_subsamples(
         # Always in the same order, so that every draw gives the same sum exactly.
         indices[:] = np.arange(n_rows)
         return Subsamples(n_rows, requested, indices)
-    generator = np.random.default_rng(random_state)
-    for draw in indices:
-        draw[:] = generator.choice(n_rows, size, replace=False, shuffle=False)
+
+    def choose(draws: slice, generator: Generator, _: None) -> None:
+        for draw in indices[draws]:
+            draw[:] = generator.choice(n_rows, size, replace=False, shuffle=False)
+
+    each_draw_block(len(indices), size, random_state, choose)
     return Subsamples(n_rows, requested, indices)
 
 
@@ -184,14 +192,13 @@ def _gap_sums_of_draws(
         sums = [_picked_sums(i, g, n_bins, draws) for i, g in pairs]
         return np.stack(sums, axis=1)
 
-    def counts(start: int, stop: int) -> np.ndarray:
-        found = np.zeros((stop - start, draws.n_rows))
-        np.put_along_axis(found, draws.indices[start:stop].astype(np.intp), 1, axis=1)
-        return found
+    def count(block: slice, _: Generator, counts: np.ndarray) -> None:
+        counts[:] = 0
+        np.put_along_axis(counts, draws.indices[block].astype(np.intp), 1, axis=1)
 
     columns = np.stack(index, axis=1) + np.arange(n_methods) * n_bins
     values = np.stack(gap, axis=1)
-    sums = sums_of_draws(columns, values, n_methods * n_bins, draws.n_draws, counts)
+    sums = sums_of_draws(columns, values, n_methods * n_bins, draws.n_draws, count)
     return sums.reshape(draws.n_draws, n_methods, n_bins)
 
 
@@ -209,14 +216,30 @@ def _picked_sums(
     packed = np.where(gap == 0, 1e-30, gap).view(np.int64)
     packed = (packed & ~mask) | index
     sums = np.empty((draws.n_draws, n_bins))
-    rows = np.empty(draws.size, np.intp)
-    picked = np.empty(draws.size, np.int64)
-    for draw, total in zip(draws.indices, sums, strict=True):
-        rows[:] = draw
+
+    # Longer steps than one draw: threads wait for the interpreter's lock after each.
+    at_once = int(np.clip(2**18 // draws.size, 1, DRAWS_PER_BLOCK))
+    offsets = np.arange(at_once)[:, None] * n_bins
+
+    def pick(block: slice, _: Generator, memory: np.ndarray) -> None:
+        rows, picked = memory[:, : block.stop - block.start]
+        rows[:] = draws.indices[block]
         # The numbers are in range by construction: "clip" spares a check of each.
         packed.take(rows, out=picked, mode="clip")
         np.bitwise_and(picked, mask, out=rows)
-        total[:] = np.bincount(rows, picked.view(np.float64), n_bins)
+        rows += offsets[: len(rows)]
+        gaps = picked.ravel().view(np.float64)
+        found = np.bincount(rows.ravel(), gaps, len(rows) * n_bins)
+        sums[block] = found.reshape(-1, n_bins)
+
+    each_draw_block(
+        draws.n_draws,
+        draws.size,
+        0,
+        pick,
+        at_once=at_once,
+        scratch=lambda: np.empty((2, at_once, draws.size), np.int64),
+    )
     return sums
 
 

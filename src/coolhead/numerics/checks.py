@@ -10,6 +10,7 @@ from coolhead.numerics.arrays import readable, real_array, refuse_missing
 from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.class_names import are_names, number_names, number_truth
 from coolhead.numerics.probabilities import refuse_probabilities
+from coolhead.numerics.threads import each_block
 
 
 def check_choice(value: Any, name: str, *known: Any) -> None:
@@ -74,15 +75,18 @@ def check_logit_values(array: np.ndarray, name: str, first_row: int = 0) -> None
     """
     if array.dtype.kind in "iub":
         return
-    for block in row_blocks(*array.shape):
+
+    def look(block: slice, _: None) -> None:
         part = array[block]
         if np.isfinite(part).all():
-            continue
+            return
         # The largest is NaN, +inf or -inf in exactly the rows that are refused.
         bad = np.flatnonzero(~np.isfinite(part.max(axis=1)))
         if len(bad):
             rows = bad + block.start
             raise ValueError(bad_logits_message(array, rows, name, first_row))
+
+    each_block(array.shape, look)
 
 
 def bad_logits_message(

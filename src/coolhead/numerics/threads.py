@@ -1,4 +1,4 @@
-"""Row blocks on several threads; NumPy lets other threads run while it computes.
+"""Blocks of work on several threads; NumPy lets other threads run while it computes.
 
 Each block is computed by one thread alone and written to rows of its own, and nothing
 is summed across blocks: the bits do not depend on the number of threads.
@@ -42,20 +42,38 @@ def each_block(
     size = ELEMENTS_PER_BLOCK if threads == 1 else ELEMENTS_PER_SHARED_BLOCK
     blocks = list(row_blocks(*shape, size))
     longest = max((rows.stop - rows.start for rows in blocks), default=0)
-    threads = min(threads, len(blocks))
+    each_turn(
+        len(blocks),
+        lambda turn, own: work(blocks[turn], own),
+        threads,
+        lambda: scratch(longest),
+    )
+
+
+def each_turn(
+    n_turns: int,
+    work: Callable[[int, Any], None],
+    threads: int,
+    scratch: Callable[[], Any] = lambda: None,
+) -> None:
+    """Call `work(turn, scratch())` for every turn, shared out among threads.
+
+    Every thread has a scratch of its own. Of several errors the first turn's is raised.
+    """
+    threads = min(threads, n_turns)
     if threads <= 1:
-        own = scratch(longest)
-        for rows in blocks:
-            work(rows, own)
+        own = scratch()
+        for turn in range(n_turns):
+            work(turn, own)
         return
     errors: dict[int, BaseException] = {}
     turns = count()  # its next is a single step of the interpreter
 
     def take_turns() -> None:
-        own = scratch(longest)
-        while not errors and (turn := next(turns)) < len(blocks):
+        own = scratch()
+        while not errors and (turn := next(turns)) < n_turns:
             try:
-                work(blocks[turn], own)
+                work(turn, own)
             except BaseException as error:
                 errors[turn] = error
 
