@@ -7,6 +7,7 @@ changed setting is a new file and never a stale answer.
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -60,9 +61,14 @@ class Training:
 
 def settings_key(**settings: Any) -> str:
     """A digest of JSON values; the package's version is always one of them."""
-    settings["coolhead"] = version("coolhead")
+    settings["coolhead"] = _version()
     text = json.dumps(settings, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@cache
+def _version() -> str:
+    return version("coolhead")
 
 
 def archive_checksum(archive: DomainArchive) -> str:
@@ -75,7 +81,7 @@ def archive_checksum(archive: DomainArchive) -> str:
         if column is not None:
             digest.update(f"{column.dtype}{column.shape}".encode())
             for start in range(0, len(column), 8192):
-                digest.update(column[start : start + 8192].tobytes())
+                digest.update(np.ascontiguousarray(column[start : start + 8192]).data)
     return digest.hexdigest()
 
 

@@ -34,28 +34,33 @@ def describe_shift(data: SplitRows, n_clusters: int, result: CellResult) -> None
         "unreliable": ratio.unreliable,
         "share_outside": coverage(new, clusters).share_outside,
     }
-    numbers |= _compare_variances(data)
+    numbers |= _compare_variances(data, ratio.variance, len(known))
     for name, value in numbers.items():
         result.add("shift", diagnostic=name, value=float(value))
 
 
-def _compare_variances(data: SplitRows) -> dict[str, float]:
+def _compare_variances(
+    data: SplitRows, variance: float, n_known: int
+) -> dict[str, float]:
     """Var(w) towards the target from calibration and from source domains.
 
     That the first is smaller is the claim behind the paper. Both have the same number
-    of rows, since the estimate depends on it.
+    of rows, since the estimate depends on it; of `n_known` calibration rows it is
+    known already.
     """
     if data.split.source == data.split.calibration:
         return {}
     new = _some(data.evaluated.features, DIAGNOSED_ROWS)
     known = {role: data.labelled((role,)).features for role in ROLES}
     n_rows = min(DIAGNOSED_ROWS, *map(len, known.values()))
-    return {
-        f"weight_variance_{role}": density_ratio(
-            _some(features, n_rows), new, random_state=data.random_state
-        ).variance
-        for role, features in known.items()
-    }
+
+    def found(role: str, features: np.ndarray) -> float:
+        if role == "calibration" and n_rows == n_known:
+            return variance
+        some = _some(features, n_rows)
+        return density_ratio(some, new, random_state=data.random_state).variance
+
+    return {f"weight_variance_{role}": found(role, f) for role, f in known.items()}
 
 
 def draw_map(

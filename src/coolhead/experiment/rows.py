@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coolhead.archive import DomainArchive
+from coolhead.archive.pages import give_back_pages
 from coolhead.calibrators.data import CalibrationData, Target, fit_with
 from coolhead.experiment.arrival import (
     Base,
@@ -178,6 +179,8 @@ class SplitRows:
         if not len(index):
             raise ValueError(f"no rows are left of {', '.join(sorted(domains))}")
         part = self.archive.rows(index)
+        # The rows are copies, and no other method asks for all of the file at once.
+        give_back_pages(self.archive.logits, self.archive.features)
         if part.logits is None or part.labels is None:
             raise ValueError("the archive needs logits and labels for an experiment")
         return LabelledRows(part.logits, part.labels, part.features, part.domains)

@@ -5,17 +5,14 @@ takes up the files it finds, computes the rest, and builds the result tables in 
 order: the same bytes, however often it was killed and however many workers it had.
 """
 
-import os
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from joblib import Parallel, delayed, parallel_config
-from joblib.parallel import LokyBackend, get_active_backend
+from joblib import parallel_config
 from threadpoolctl import threadpool_limits
 
 from coolhead.archive import load_archive
@@ -37,7 +34,7 @@ from coolhead.experiment.results import (
     runtimes_path,
     write_cell,
 )
-from coolhead.experiment.workers import end_with
+from coolhead.experiment.workers import each_result
 from coolhead.extras import needs
 
 SECONDS_BETWEEN_TABLES = 30.0
@@ -74,8 +71,8 @@ def run_sweep(
     folder : path
         The run's folder is ``folder/protocol.name``.
     jobs : int, optional
-        Worker processes. None leaves the choice to joblib, so that an enclosing
-        ``joblib.parallel_config`` (dask, ray) is respected.
+        Processes, this one included. None leaves the choice to joblib, so that an
+        enclosing ``joblib.parallel_config`` (dask, ray) is respected.
     scheduler : str, optional
         Address of a Dask scheduler whose workers do the work.
     report : callable, optional
@@ -132,7 +129,7 @@ def _train(plan: Plan, jobs: int | None, tell: Callable) -> dict[Path, str]:
     errors: dict[Path, str] = {}
     tell("classifiers", 0, 0, len(missing))
     tasks = ((training, plan.classifiers) for training in missing)
-    for done, (path, error) in enumerate(_parallel(_train_one, tasks, jobs), 1):
+    for done, (path, error) in enumerate(each_result(_train_one, tasks, jobs), 1):
         if error:
             errors[path] = error
         tell("classifiers", done, len(errors), len(missing))
@@ -152,28 +149,13 @@ def _run_cells(
     pending = [job for job in plan.jobs if job.path not in done_paths]
     tasks = ((job, errors.get(job.archive)) for job in pending)
     last = time.monotonic()
-    for job, result in _parallel(_run_one, tasks, jobs):
+    for job, result in each_result(_run_one, tasks, jobs):
         write_cell(job.path, job.key, result)
         done, failed = done + 1, failed + result.failed
         tell("cells", done, failed, total)
         if time.monotonic() - last > SECONDS_BETWEEN_TABLES:
             assemble(plan.run, [job.path for job in plan.jobs if job.path.is_file()])
             last = time.monotonic()
-
-
-def _parallel(function: Callable, tasks: Iterator[tuple], jobs: int | None) -> Any:
-    calls = (delayed(function)(*task) for task in tasks)
-    # Without a number of jobs, an enclosing parallel_config decides.
-    settings: dict[str, Any] = {"batch_size": 1}
-    if jobs is not None:
-        settings["n_jobs"] = jobs
-    if isinstance(get_active_backend()[0], LokyBackend):
-        settings |= {"initializer": end_with, "initargs": (os.getpid(),)}
-    try:
-        parallel = Parallel(return_as="generator_unordered", **settings)
-    except ValueError:  # A backend that can not hand out results one by one.
-        parallel = Parallel(**settings)
-    return parallel(calls)
 
 
 def _train_one(training: Training, folder: Path) -> tuple[Path, str | None]:
@@ -202,7 +184,8 @@ def _run_one(job: CellJob, error: str | None) -> tuple[CellJob, CellResult]:
 def run_cell(job: CellJob) -> CellResult:
     """Load what a cell needs and evaluate it."""
     protocol = job.protocol
-    archive = load_archive(job.archive)
+    # Whoever uses rows checks them: a look at all of them would cost every cell anew.
+    archive = load_archive(job.archive, check=False)
     beside = reference_path(job.archive)
     reference = load_archive(beside).features if beside.is_file() else None
     result = evaluate_cell(
