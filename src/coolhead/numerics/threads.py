@@ -18,9 +18,11 @@ from coolhead.numerics.single_thread import blas_threads
 # Below this many elements, starting threads costs more than it saves.
 WORTHWHILE = 2**20
 
-# Short steps would have the threads wait for the interpreter's lock; a longer block
-# leaves the second-level cache instead. The bits are the same.
-ELEMENTS_PER_SHARED_BLOCK = 2**18
+# After each short step a thread would wait for the interpreter's lock. The blocks of all
+# threads together fill a last-level cache, and none is shorter. The bits are the same.
+ELEMENTS_IN_WORK = 2**21
+SHORTEST_SHARED_BLOCK = 2**18
+TURNS = 4
 
 Work = Callable[[slice, Any], None]
 
@@ -39,8 +41,7 @@ def each_block(
         work(slice(0, shape[0]), scratch(shape[0]))
         return
     threads = thread_count(shape[0] * shape[1])
-    size = ELEMENTS_PER_BLOCK if threads == 1 else ELEMENTS_PER_SHARED_BLOCK
-    blocks = list(row_blocks(*shape, size))
+    blocks = list(row_blocks(*shape, _block_size(shape[0] * shape[1], threads)))
     longest = max((rows.stop - rows.start for rows in blocks), default=0)
     each_turn(
         len(blocks),
@@ -88,6 +89,14 @@ def each_turn(
         thread.join()
     if errors:
         raise errors[min(errors)]
+
+
+def _block_size(n_elements: int, threads: int) -> int:
+    if threads == 1:
+        return ELEMENTS_PER_BLOCK
+    # Several turns each: the threads end together, and fresh memory costs time, too.
+    at_once = min(ELEMENTS_IN_WORK, n_elements // TURNS)
+    return max(SHORTEST_SHARED_BLOCK, at_once // threads)
 
 
 def thread_count(n_elements: int) -> int:
