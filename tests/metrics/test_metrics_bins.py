@@ -66,10 +66,20 @@ def test_equal_mass_keeps_ties_together():
 
 def test_blocks_do_not_change_the_sums():
     generator = np.random.default_rng(1)
-    confidence = generator.random(100_000)
-    correct = generator.random(100_000) < confidence
+    confidence = generator.random(300_001)
+    correct = generator.random(300_001) < confidence
     whole = np.bincount(searched(confidence, 15), correct - confidence)
     assert np.allclose(gap_sums(correct, confidence, 15, "width"), whole, atol=1e-9)
+
+
+@given(confidences, bin_counts)
+@settings(deadline=None)
+def test_rows_are_summed_two_at_a_time(confidence, n_bins):
+    correct = np.sin(1e4 * confidence) > 0
+    whole = np.bincount(searched(confidence, n_bins), correct - confidence, n_bins)
+    for dtype in (bool, int, float):
+        sums = gap_sums(correct.astype(dtype), confidence, n_bins, "width")
+        assert np.allclose(sums, whole, atol=1e-12)
 
 
 @pytest.mark.parametrize("n_bins", [0, -1, 2.5, True, "15"])

@@ -1,5 +1,6 @@
 """Which bin a confidence falls into, and the sums inside the bins."""
 
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -9,8 +10,11 @@ from coolhead.numerics.checks import check_choice
 
 Binning = Literal["width", "mass"]
 
-# Large enough for few Python steps, small enough for the second-level cache.
-ROWS_PER_BLOCK = 2**15
+# Large enough for few Python steps, small enough for the last-level cache.
+ROWS_PER_BLOCK = 2**17
+
+# The number of a bin fits into a byte.
+MOST_BINS = 255
 
 
 def bin_index(confidence: np.ndarray, n_bins: int, binning: Binning) -> np.ndarray:
@@ -39,22 +43,9 @@ def bin_edges(confidence: np.ndarray, n_bins: int, binning: Binning) -> np.ndarr
 
 
 def equal_width_index(confidence: np.ndarray, n_bins: int) -> np.ndarray:
-    """The same as searching the edges m / n_bins, several times faster.
-
-    Rounding can carry `confidence * n_bins` across an integer only within a few
-    units in the last place, so only rows that close to an edge are compared with it.
-    """
-    scaled = confidence * n_bins
-    index = scaled.astype(np.intp)
-    np.subtract(scaled, np.rint(scaled), out=scaled)
-    distance = np.abs(scaled, out=scaled)
-    reach = 8 * n_bins * np.finfo(np.float64).eps
-    if distance.min() < reach:
-        close = np.flatnonzero(distance < reach)
-        edge = np.rint(confidence[close] * n_bins).astype(np.intp)
-        at_or_below = confidence[close] <= edge / n_bins
-        index[close] = np.maximum(edge - at_or_below, 0)
-    return index
+    """The same as searching the edges m / n_bins, several times faster."""
+    numbers = np.maximum(_bin_numbers(confidence, n_bins), 1)
+    return numbers.astype(np.intp) - 1
 
 
 def gap_sums(
@@ -62,13 +53,59 @@ def gap_sums(
 ) -> np.ndarray:
     """Sum of correctness minus confidence in every bin, (n_bins,)."""
     n_bins = check_count(n_bins, "n_bins")
-    if binning != "width":
+    if binning != "width" or n_bins > MOST_BINS:
         index = bin_index(confidence, n_bins, binning)
         return np.bincount(index, correct - confidence, n_bins)
     sums = np.zeros(n_bins)
     for start in range(0, len(confidence), ROWS_PER_BLOCK):
         rows = slice(start, start + ROWS_PER_BLOCK)
-        block = confidence[rows]
-        index = equal_width_index(block, n_bins)
-        sums += np.bincount(index, correct[rows] - block, n_bins)
+        sums += _sums_of_pairs(correct[rows], confidence[rows], n_bins)
     return sums
+
+
+def _sums_of_pairs(
+    correct: np.ndarray, confidence: np.ndarray, n_bins: int
+) -> np.ndarray:
+    """`gap_sums` of equal width, two rows in one step.
+
+    The bins of two rows, a byte each, are read as one number, their gaps as one complex
+    number: half as many additions, and fewer that wait for the one before.
+    """
+    if len(confidence) % 2:  # the last row's partner has no gap
+        correct, confidence = np.append(correct, 0), np.append(confidence, 0.0)
+    numbers = _bin_numbers(confidence, n_bins)
+    bins = numbers.astype(np.uint8).view("<u2").astype(np.intp)
+    gaps = np.subtract(correct, confidence, out=numbers)
+    sums = np.zeros((n_bins + 1, MOST_BINS + 1), complex)
+    np.add.at(sums.reshape(-1), bins, gaps.view(complex))
+    sums = sums[:, : n_bins + 1]
+    total = sums.real.sum(axis=0) + sums.imag.sum(axis=1)
+    total[1] += total[0]
+    return total[1:]
+
+
+def _bin_numbers(confidence: np.ndarray, n_bins: int) -> np.ndarray:
+    """Which bin, counted from one, as floats; zero for a confidence of zero."""
+    numbers = confidence * n_bins
+    np.ceil(numbers, out=numbers)
+    for value, number in _rounded_across(n_bins):
+        numbers[confidence == value] = number
+    return numbers
+
+
+@cache
+def _rounded_across(n_bins: int) -> list[tuple[float, int]]:
+    """The confidences whose product with `n_bins` is rounded into another bin.
+
+    Rounding keeps the order, so they are next to an edge: a handful of numbers, for 15
+    bins a single one.
+    """
+    number = np.arange(1, n_bins)
+    edges = number / n_bins
+    found = []
+    for units in range(-4, 5):
+        near = (edges.view(np.int64) + units).view(np.float64)
+        right = number + (near > edges)
+        wrong = np.ceil(near * n_bins) != right
+        found += zip(near[wrong].tolist(), right[wrong].tolist(), strict=True)
+    return found
