@@ -36,7 +36,7 @@ def test_from_expectation_to_a_moved_calibrator(files, run):
     code, out, err = run("expect", cal, new, "--json")
     told = json.loads(out)
     assert told["accuracy"]["low"] < told["accuracy"]["estimate"]
-    assert set(told["evidence"]) == {"left_out", "surer", "agreement", "transport"}
+    assert set(told["witnesses"]) == {"left_out", "surer", "agreement", "transport"}
 
     asked = folder / "to_label.csv"
     code, _, err = run("label", cal, new, "--rows", 20, "--out", asked)

@@ -36,7 +36,7 @@ def expect(
                 "n_rows": there.n_rows,
                 "drawn_from": there.drawn_from,
                 "share_outside": None if outside is None else outside.share_outside,
-                "evidence": there.evidence,
+                "witnesses": there.witnesses,
                 "threshold": limit,
                 "notes": there.notes,
             }

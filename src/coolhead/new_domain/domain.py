@@ -61,7 +61,7 @@ class NewDomain:
     ----------
     accuracy : Interval, expected accuracy with its 90 % limits.
     calibrator : an ordinary calibrator for this domain.
-    evidence : dict of `Witness`, what moved the answer and how surely.
+    witnesses : dict of `Witness`, what moved the answer and how surely.
     outside : Coverage of the features, or None where it cannot be told.
     notes : list of str, what was missing.
 
@@ -134,7 +134,7 @@ class NewDomain:
         return coverage(given.features, regions)
 
     @property
-    def evidence(self) -> dict[str, Witness]:
+    def witnesses(self) -> dict[str, Witness]:
         """What is known before labels: where each puts the logit of the accuracy."""
         return self._known.witnesses
 

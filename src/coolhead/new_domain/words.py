@@ -64,7 +64,7 @@ def find_notes(
 def steps(there: Any) -> list[tuple[str, Interval]]:
     """Expected accuracy as each kind of evidence is added."""
     found = [("left-out domains", there.without("batch", "labels").accuracy)]
-    if len(there.evidence) > 1:
+    if len(there.witnesses) > 1:
         found.append(("+ unlabelled rows", there.without("labels").accuracy))
     if _n_used(there):
         found.append((f"+ {_n_used(there)} labels", there.accuracy))
