@@ -1,5 +1,6 @@
 """ONNX Runtime gives what torch gives, or is not used."""
 
+import signal
 import sys
 
 import numpy as np
@@ -102,3 +103,28 @@ def test_one_thread_per_session():
     with engines.open_engine("onnx", network, probe, **options) as engine:
         threads = engine.session.get_session_options()
         assert threads.intra_op_num_threads == threads.inter_op_num_threads == 1
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_is_no_reason_to_take_torch(tree, tmp_path, monkeypatch, number):
+    """The exporter makes an error of its own of whatever is raised inside it."""
+    export = engines._export
+
+    def interrupted(*arguments):
+        try:
+            signal.raise_signal(number)
+            return export(*arguments)
+        except BaseException as error:
+            raise RuntimeError("some symbol is not known") from error
+
+    def end(number, frame):
+        raise SystemExit(143)
+
+    monkeypatch.setattr(engines, "_export", interrupted)
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        with pytest.raises((KeyboardInterrupt, SystemExit)):
+            run(tree, tiny_network(), tmp_path / "x")
+        assert signal.getsignal(signal.SIGTERM) is end
+    finally:
+        signal.signal(signal.SIGTERM, before)

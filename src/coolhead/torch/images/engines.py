@@ -15,6 +15,7 @@ from coolhead.models.torch import frozen
 from coolhead.torch.calibrated.reading import feature_reader
 from coolhead.torch.images.augment import read_plain
 from coolhead.torch.images.backbones import Backbone
+from coolhead.torch.images.held_signals import signals_held
 from coolhead.torch.images.transform import ImageTransform
 
 ENGINES = ("auto", "onnx", "torch")
@@ -153,7 +154,8 @@ def _onnx_or_torch(
             f"engine onnx needs: pip install 'coolhead[onnx]' ({error})"
         ) from error
     try:
-        faster = _export(engine, module, probe, answers["features"].shape[1])
+        with signals_held():
+            faster = _export(engine, module, probe, answers["features"].shape[1])
         _compare(faster.finish(np.stack([faster.run(x) for x in probe])), answers)
     # Exporters and sessions fail in many ways on networks that they do not know.
     except Exception as error:
