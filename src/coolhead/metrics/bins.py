@@ -88,6 +88,10 @@ def _bin_numbers(confidence: np.ndarray, n_bins: int) -> np.ndarray:
     """Which bin, counted from one, as floats; zero for a confidence of zero."""
     numbers = confidence * n_bins
     np.ceil(numbers, out=numbers)
+    if n_bins > MOST_BINS:  # Rounding may carry thousands across: look at every edge.
+        numbers += confidence > numbers / n_bins
+        numbers -= confidence <= (numbers - 1) / n_bins
+        return numbers
     for value, number in _rounded_across(n_bins):
         numbers[confidence == value] = number
     return numbers
