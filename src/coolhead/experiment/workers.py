@@ -19,7 +19,7 @@ SECONDS_TO_KEEP = 300
 
 # Whose they are, how many, and the processes that wait for a next call. Not joblib's
 # reusable ones: it would take these for its own, and end them in the middle.
-_waiting: deque[tuple[tuple[int, int], ProcessPoolExecutor]] = deque()
+_waiting: deque[tuple[tuple[int, int], ProcessPoolExecutor]] = deque(maxlen=1)
 
 
 def each_result(function: Callable, tasks: Iterable[tuple], jobs: int | None) -> Any:
