@@ -30,3 +30,14 @@ def test_pages_are_given_back_and_read_again(tmp_path):
     give_back_pages(mapped[10:], None, np.ones(3))
     assert before[1] > 7_000 > resident(path)
     assert mapped.sum() == before[0]
+
+
+@pytest.mark.parametrize("mode", ["c", "r+"])
+def test_what_was_written_to_a_map_stays(tmp_path, mode):
+    path = tmp_path / "numbers"
+    np.zeros(10_000).tofile(path)
+    mapped = np.memmap(path, np.float64, mode, shape=(100, 100))
+    mapped[:] = 7
+    mapped.flags.writeable = False
+    give_back_pages(mapped[10:])
+    assert (mapped == 7).all()

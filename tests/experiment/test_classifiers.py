@@ -1,5 +1,8 @@
 """Classifiers: trained once per source set, kept under a key of all settings."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from small_world import DOMAINS, make_archive, protocol_content
@@ -147,3 +150,28 @@ def test_a_missing_archive_of_given_logits_is_named(tmp_path):
     protocol = Protocol.model_validate(protocol_content(tmp_path))
     with pytest.raises(ValueError, match=r"no archive .*source=east"):
         run_sweep(protocol, tmp_path)
+
+
+TRAIN_TWICE = """
+import sys
+from pathlib import Path
+from coolhead.experiment.plan import make_plan
+from coolhead.experiment.protocol_files import load_protocol
+from coolhead.experiment.sweep import _train_one
+
+folder = Path(sys.argv[1])
+settings = ["classifiers.mlp.kind=erm", "classifiers.mlp.epochs=2"]
+training = make_plan(load_protocol("digits", settings), folder).trainings[0]
+paths = []
+for name in ("first", "second"):
+    (folder / name).mkdir()
+    path, error = _train_one(training, folder / name)
+    assert error is None, error
+    paths.append(path)
+assert paths[0].read_bytes() == paths[1].read_bytes()
+"""
+
+
+def test_the_first_training_of_a_process_is_on_one_thread_too(tmp_path):
+    # In a process of its own, where torch is not loaded yet.
+    subprocess.run([sys.executable, "-c", TRAIN_TWICE, tmp_path], check=True)

@@ -6,7 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coolhead.metrics import expected_calibration_error, reliability_curve
-from coolhead.metrics.bins import bin_edges, bin_index, gap_sums
+from coolhead.metrics.bins import (
+    bin_edges,
+    bin_index,
+    equal_width_index,
+    gap_sums,
+)
 
 confidences = st.lists(st.floats(0, 1), min_size=1, max_size=60).map(np.array)
 bin_counts = st.integers(1, 40)
@@ -17,7 +22,9 @@ def searched(confidence, n_bins):
     return np.searchsorted(np.arange(1, n_bins + 1) / n_bins, confidence, side="left")
 
 
-@pytest.mark.parametrize("n_bins", [1, 2, 3, 6, 7, 10, 15, 20, 49, 50, 100, 1000])
+@pytest.mark.parametrize(
+    "n_bins", [1, 2, 3, 6, 7, 10, 15, 20, 49, 50, 100, 1000, 10_007]
+)
 def test_values_at_and_beside_every_edge(n_bins):
     edges = np.arange(n_bins + 1) / n_bins
     beside = [edges]
@@ -91,3 +98,19 @@ def test_a_bad_number_of_bins_is_refused(n_bins):
 def test_an_unknown_binning_is_refused():
     with pytest.raises(ValueError, match="binning is 'kmeans'"):
         bin_edges(np.array([0.5]), 15, "kmeans")
+
+
+def test_many_bins_take_no_more_steps_over_the_rows():
+    class Counted(np.ndarray):
+        steps = 0
+
+        def __array_ufunc__(self, *given, **settings):
+            Counted.steps += 1
+            return getattr(given[0], given[1])(
+                *(np.asarray(array) for array in given[2:]), **settings
+            )
+
+    confidence = np.random.default_rng(0).random(100)
+    index = equal_width_index(confidence.view(Counted), 10_000)
+    assert np.array_equal(index, searched(confidence, 10_000))
+    assert Counted.steps < 50

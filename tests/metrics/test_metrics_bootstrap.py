@@ -193,3 +193,24 @@ def test_resamples_do_not_depend_on_threads():
     with threadpool_limits(1):
         alone = paired_bootstrap(right, {"a": sure}, n_draws=80).values["a"]
     assert np.array_equal(shared, alone)
+
+
+@pytest.mark.parametrize(
+    "made",
+    [np.random.default_rng, np.random.RandomState, np.random.SeedSequence],
+)
+def test_a_generator_may_stand_for_the_seed(made):
+    def drawn(random_state):
+        right, sure = np.arange(100) % 2, np.linspace(0, 1, 100)
+        found = paired_bootstrap(
+            right, {"a": sure}, n_draws=60, random_state=random_state
+        )
+        return found.values["a"]
+
+    first = drawn(made(1))
+    assert np.array_equal(first, drawn(made(1)))
+    assert not np.array_equal(first, drawn(made(2)))
+    if made is not np.random.SeedSequence:  # which is no generator: it stays the same
+        generator = made(1)
+        drawn(generator)
+        assert not np.array_equal(first, drawn(generator))

@@ -5,11 +5,15 @@ from typing import Any
 
 
 def give_back_pages(*arrays: Any) -> None:
-    """Let the system take the pages of mapped arrays; they are read again if needed."""
+    """Let the system take the pages of arrays that are mapped to be read alone.
+
+    They are read again if needed.
+    """
     if not hasattr(mmap, "MADV_DONTNEED"):
         return
     for array in arrays:
         while array is not None and not isinstance(array, mmap.mmap):
             array = getattr(array, "base", None)
-        if array is not None:
+        # What was written to a private copy of pages is nowhere else.
+        if array is not None and memoryview(array).readonly:
             array.madvise(mmap.MADV_DONTNEED)

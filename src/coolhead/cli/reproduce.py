@@ -145,6 +145,7 @@ def _run(
 ) -> None:
     from coolhead.cli.run import run_and_show
     from coolhead.cli.terminal import print_table, visible
+    from coolhead.experiment.workers import end_workers
     from coolhead.progress import progress_bars
 
     with progress_bars() as tell:
@@ -155,7 +156,7 @@ def _run(
                 step.work()
     with ledger.timed("sweep", ""):
         outcome = run_and_show(sweep, folder, jobs=jobs)
-        _end_workers()
+        end_workers()  # so that their time is counted
     rows = [
         (name, _duration(entry["seconds"]), _duration(entry["cpu_seconds"]))
         for name, entry in ledger.entries.items()
@@ -163,13 +164,6 @@ def _run(
     print_table(("step", "time", "processor"), rows, "What it took")
     if outcome.n_failed:
         raise typer.Exit(1)
-
-
-def _end_workers() -> None:
-    """Let the workers of the sweep end, so that their time is counted."""
-    from joblib.externals.loky import get_reusable_executor
-
-    get_reusable_executor().shutdown(wait=True)
 
 
 def _duration(seconds: float) -> str:

@@ -8,7 +8,7 @@ order: the same bytes, however often it was killed and however many workers it h
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,6 +36,7 @@ from coolhead.experiment.results import (
 )
 from coolhead.experiment.workers import each_result
 from coolhead.extras import needs
+from coolhead.heads.settings import TORCH_KINDS
 
 SECONDS_BETWEEN_TABLES = 30.0
 
@@ -160,7 +161,11 @@ def _run_cells(
 
 def _train_one(training: Training, folder: Path) -> tuple[Path, str | None]:
     path = folder / training.file_name
-    # One thread everywhere: the sums of BLAS depend on the number of threads.
+    # One thread everywhere: the sums of BLAS depend on the number of threads. The limit
+    # holds for what is loaded, so torch is before its first training of a process.
+    if training.classifier.kind in TORCH_KINDS:
+        with suppress(ModuleNotFoundError):  # told by the training
+            import torch  # noqa: F401
     with threadpool_limits(1):
         try:
             train_classifier(training, folder)

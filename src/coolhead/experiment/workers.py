@@ -10,12 +10,16 @@ from contextlib import suppress
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from joblib import Parallel, delayed, effective_n_jobs
-from joblib.externals.loky import get_reusable_executor
+from joblib import Parallel, delayed, effective_n_jobs, parallel_config
+from joblib.externals.loky import ProcessPoolExecutor
 from joblib.parallel import LokyBackend, get_active_backend
 
 SECONDS_BETWEEN_LOOKS = 1.0
 SECONDS_TO_KEEP = 300
+
+# Whose they are, how many, and the processes that wait for a next call. Not joblib's
+# reusable ones: it would take these for its own, and end them in the middle.
+_waiting: deque[tuple[tuple[int, int], ProcessPoolExecutor]] = deque(maxlen=1)
 
 
 def each_result(function: Callable, tasks: Iterable[tuple], jobs: int | None) -> Any:
@@ -43,22 +47,24 @@ def _shared_out(function: Callable, tasks: deque[tuple], jobs: int) -> Iterator[
     if n_others < 1:
         yield from (function(*task) for task in tasks)
         return
-    others = get_reusable_executor(
-        n_others,
-        timeout=SECONDS_TO_KEEP,
-        initializer=end_with,
-        initargs=(os.getpid(),),
-    )
+    others = _processes(n_others)
     given: set[Future] = set()
     finished: SimpleQueue[Future] = SimpleQueue()
 
     def start_next() -> None:
-        # Without tasks there is nothing to start; the death of a worker is told by
-        # the task it had.
-        with suppress(IndexError, BrokenExecutor):
-            future = others.submit(function, *tasks.popleft())
-            given.add(future)
-            future.add_done_callback(go_on)
+        try:
+            task = tasks.popleft()
+        except IndexError:
+            return
+        try:
+            future = others.submit(_alone, function, task)
+        except Exception as error:  # They died just now: whoever waits here is told.
+            failed = Future()
+            failed.set_exception(error)
+            finished.put(failed)
+            return
+        given.add(future)
+        future.add_done_callback(go_on)
 
     def go_on(future: Future) -> None:
         given.discard(future)
@@ -75,6 +81,36 @@ def _shared_out(function: Callable, tasks: deque[tuple], jobs: int) -> Iterator[
         _wait_for_start(list(given))
         others.shutdown(wait=True, kill_workers=True)
         raise
+    _waiting.append(((os.getpid(), n_others), others))
+
+
+def _processes(n_wanted: int) -> ProcessPoolExecutor:
+    """Those of the call before, which have imported everything, or new ones."""
+    wanted = os.getpid(), n_wanted
+    with suppress(IndexError, BrokenExecutor):
+        found, others = _waiting.pop()
+        if found == wanted:
+            others.submit(os.getpid)  # refused where one of them died meanwhile
+            return others
+        others.shutdown(wait=False)
+    return ProcessPoolExecutor(
+        n_wanted,
+        timeout=SECONDS_TO_KEEP,
+        initializer=end_with,
+        initargs=(os.getpid(),),
+    )
+
+
+def end_workers() -> None:
+    """End the processes that wait for a next call."""
+    while _waiting:
+        _waiting.pop()[1].shutdown(wait=True)
+
+
+def _alone(function: Callable, task: tuple) -> Any:
+    """The cores are shared out already: what asks joblib for more gets none."""
+    with parallel_config("sequential"):
+        return function(*task)
 
 
 def _next_result(function: Callable, tasks: deque, finished: SimpleQueue) -> Any:
@@ -87,7 +123,7 @@ def _next_result(function: Callable, tasks: deque, finished: SimpleQueue) -> Any
         except IndexError:
             future = finished.get()
         else:
-            return function(*own)
+            return _alone(function, own)
     return future.result()
 
 

@@ -67,6 +67,7 @@ KINDS: dict[str, type] = {
     "erm": ErmSettings,
     "mldg": MldgSettings,
 }
+TORCH_KINDS = ("erm", "mldg")
 
 
 def head_settings(kind: str, **changes: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 from coolhead.archive import DomainArchive
 from coolhead.heads.head import Head
 from coolhead.heads.scaling import center_and_scale
-from coolhead.heads.settings import head_settings
+from coolhead.heads.settings import TORCH_KINDS, head_settings
 from coolhead.heads.torch_training.batches import TrainingRows
 from coolhead.numerics.checks import check_features
 
@@ -65,7 +65,7 @@ def train_head(
     center, scale = center_and_scale(features, rows.train)
     n_classes = archive.n_classes or int(labels.max()) + 1
     arguments = (features, labels, rows, n_classes, chosen)
-    trainer = _train_with_torch if kind in ("erm", "mldg") else _train_without_torch
+    trainer = _train_with_torch if kind in TORCH_KINDS else _train_without_torch
     layers, curve, chosen = trainer(*arguments, center, scale, random_state)
     record = {"kind": kind, "source": sources, "random_state": random_state}
     return Head(

@@ -76,10 +76,10 @@ def _sums_of_pairs(
     numbers = _bin_numbers(confidence, n_bins)
     bins = numbers.astype(np.uint8).view("<u2").astype(np.intp)
     gaps = np.subtract(correct, confidence, out=numbers)
-    sums = np.zeros((n_bins + 1, MOST_BINS + 1), complex)
-    np.add.at(sums.reshape(-1), bins, gaps.view(complex))
-    sums = sums[:, : n_bins + 1]
-    total = sums.real.sum(axis=0) + sums.imag.sum(axis=1)
+    sums = np.zeros((n_bins + 1, MOST_BINS + 1, 2))
+    np.add.at(sums.view(complex).reshape(-1), bins, gaps.view(complex))
+    first, second = np.moveaxis(sums[:, : n_bins + 1], 2, 0)
+    total = first.sum(axis=0) + second.sum(axis=1)
     total[1] += total[0]
     return total[1:]
 
@@ -88,6 +88,10 @@ def _bin_numbers(confidence: np.ndarray, n_bins: int) -> np.ndarray:
     """Which bin, counted from one, as floats; zero for a confidence of zero."""
     numbers = confidence * n_bins
     np.ceil(numbers, out=numbers)
+    if n_bins > MOST_BINS:  # Rounding may carry thousands across: look at every edge.
+        numbers += confidence > numbers / n_bins
+        numbers -= confidence <= (numbers - 1) / n_bins
+        return numbers
     for value, number in _rounded_across(n_bins):
         numbers[confidence == value] = number
     return numbers

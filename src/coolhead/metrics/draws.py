@@ -34,9 +34,12 @@ def each_draw_block(
     Parameters
     ----------
     n_numbers : in each draw: many are shared out among threads.
+    seed : of a generator, its next number is taken.
     at_once : draws in a block.
     scratch : makes the memory that each thread writes to.
     """
+    if isinstance(seed, Generator | np.random.RandomState | np.random.SeedSequence):
+        seed = int(np.random.default_rng(seed).integers(2**63))
 
     def turn(number: int, own: Any) -> None:
         draws = slice(number * at_once, min((number + 1) * at_once, n_draws))
