@@ -42,7 +42,7 @@ def compress(
 
 
 def _directions(rows: np.ndarray, n_wanted: int, random_state: int) -> np.ndarray:
-    """Leading principal directions of the rows, (d, n_wanted).
+    """Leading principal directions of the rows, (d, n_wanted) or as many as there are.
 
     So many rows and four power iterations, instead of all rows and seven, move the
     density ratio by no more than another seed of its folds does.
@@ -54,7 +54,11 @@ def _directions(rows: np.ndarray, n_wanted: int, random_state: int) -> np.ndarra
         some = some.T @ some
     settings: dict[str, Any] = {"n_iter": 4}  # its type is declared as text
     found = randomized_svd(some, n_wanted, random_state=random_state, **settings)
-    return found[2].T
+    _, sizes, directions = found
+    # What rounding leaves of fewer dimensions is no direction; brought to unit scale,
+    # it would count as one.
+    least = sizes[0] * max(some.shape) * np.finfo(some.dtype).eps
+    return directions[: max(1, np.count_nonzero(sizes > least))].T
 
 
 def _spread(n_rows: int, n_wanted: int) -> np.ndarray | slice:
