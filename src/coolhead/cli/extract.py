@@ -42,11 +42,10 @@ def extract(
 ) -> None:
     """Run images through a network; after a kill the same command goes on."""
     from coolhead.cli.terminal import plain_warnings
-    from coolhead.files import check_input, check_output
+    from coolhead.files import check_input, check_inputs, check_output
 
     check_input(folder, "a folder of images")
-    inputs = [] if weights is None else [check_input(weights)]
-    check_output(out, inputs=inputs, endings=(".safetensors",))
+    check_output(out, inputs=check_inputs(weights), endings=(".safetensors",))
     from coolhead.datasets import list_images
 
     images = list_images(folder, skip_bad=skip_bad, decode=True, progress=True)

@@ -58,11 +58,10 @@ def reproduce(
 
     Every step is kept; after a kill the same command goes on.
     """
-    from coolhead.files import check_input, check_output_folder
+    from coolhead.files import check_input, check_inputs, check_output_folder
 
     check_input(images, "a folder of images")
-    if weights is not None:
-        check_input(weights)
+    check_inputs(weights)
     check_output_folder(folder)
     given = {
         "epochs": epochs,

@@ -57,12 +57,10 @@ def sweep(
     settings: SettingsOption = None,
 ) -> None:
     """Train the classifiers, evaluate every split, write results and tables."""
-    from coolhead.files import check_input, check_output_folder
+    from coolhead.files import check_inputs, check_output_folder
 
     check_output_folder(folder)
-    for path in (data, train_data):
-        if path is not None:
-            check_input(path)
+    check_inputs(data, train_data)
     from coolhead.cli.run import run_and_show
     from coolhead.experiment.protocol_files import load_protocol
 

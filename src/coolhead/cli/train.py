@@ -52,11 +52,9 @@ def train(
 ) -> None:
     """Train on the Large rows of the sources; write outputs for every row."""
     from coolhead.cli.terminal import plain_warnings
-    from coolhead.files import check_input, check_output
+    from coolhead.files import check_inputs, check_output
 
-    inputs = [path for path in (data, weights) if path is not None]
-    for path in inputs:
-        check_input(path)
+    inputs = check_inputs(data, weights)
     check_output(out, inputs=inputs, endings=(".safetensors",))
     if finetune:
         check_output(f"{out}.weights.safetensors", inputs=inputs)
