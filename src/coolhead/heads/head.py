@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from coolhead.archive import DomainArchive
-from coolhead.files import atomic_path
+from coolhead.archive.formats.safetensors import tensors_path
 from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.checks import check_features
 
@@ -84,7 +84,6 @@ class Head:
 
     def save(self, path: str | PathLike) -> None:
         """Write the head to one safetensors file."""
-        from safetensors import SafetensorError
         from safetensors.numpy import save_file
 
         arrays = {"center": self.center, "scale": np.array(self.scale)}
@@ -94,11 +93,8 @@ class Head:
             "settings": json.dumps(self.settings),
             "curve": json.dumps(self.curve),
         }
-        try:
-            with atomic_path(path) as temporary:
-                save_file(arrays, temporary, metadata=header)
-        except SafetensorError as error:
-            raise OSError(f"cannot write {path}: {error}") from error
+        with tensors_path(path) as temporary:
+            save_file(arrays, temporary, metadata=header)
 
 
 def load_head(path: str | PathLike) -> Head:

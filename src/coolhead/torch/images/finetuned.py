@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from coolhead.archive import DomainArchive
+from coolhead.archive.formats.safetensors import tensors_path
 from coolhead.datasets.divide import division_record, split_large_small
 from coolhead.datasets.folders import list_images
 from coolhead.datasets.images import ImageTable
-from coolhead.files import atomic_path, check_output
+from coolhead.files import check_output
 from coolhead.torch.images.backbones import load_backbone
 from coolhead.torch.images.extraction import extract
 from coolhead.torch.images.finetuning import FinetuneSettings, finetune
@@ -104,12 +105,8 @@ def finetune_and_extract(
 
 
 def _save_weights(module, path: Path) -> None:
-    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     state = {name: value.contiguous() for name, value in module.state_dict().items()}
-    try:
-        with atomic_path(path) as temporary:
-            save_file(state, temporary)
-    except SafetensorError as error:
-        raise OSError(f"cannot write {path}: {error}") from error
+    with tensors_path(path) as temporary:
+        save_file(state, temporary)
