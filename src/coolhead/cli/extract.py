@@ -14,6 +14,7 @@ from coolhead.cli.images import (
     SkipOption,
     WeightsOption,
     WorkersOption,
+    list_folder,
 )
 
 
@@ -46,11 +47,7 @@ def extract(
 
     check_input(folder, "a folder of images")
     check_output(out, inputs=check_inputs(weights), endings=(".safetensors",))
-    from coolhead.datasets import list_images
-
-    images = list_images(folder, skip_bad=skip_bad, decode=True, progress=True)
-    for difference in images.differences:
-        typer.echo(f"note: {difference}")
+    images = list_folder(folder, skip_bad=skip_bad)
     images = images if role is None else images.only(role)
     from coolhead.torch.images.backbones import load_backbone
     from coolhead.torch.images.extraction import extract as extract_features
