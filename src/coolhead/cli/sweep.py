@@ -116,7 +116,7 @@ def with_archives(
     of the first alone would be trained on and calibrated with alike.
     """
     from coolhead.experiment.protocol_data import ArchiveData
-    from coolhead.experiment.protocol_files import check_protocol
+    from coolhead.experiment.protocol_files import change_protocol
 
     if data is None and train_data is None:
         return protocol
@@ -135,5 +135,4 @@ def with_archives(
     given = {"path": data, "train_path": train_data}
     archives = {"kind": "archive"} | kept
     archives |= {key: path for key, path in given.items() if path is not None}
-    content = protocol.model_dump() | {"data": archives}
-    return check_protocol(content, f"protocol {protocol.name}")
+    return change_protocol(protocol, data=archives)
