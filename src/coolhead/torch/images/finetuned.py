@@ -1,4 +1,4 @@
-"""From a folder of images to the archive of a network fine-tuned on its sources."""
+"""From images to the archive of a network fine-tuned on its sources."""
 
 from dataclasses import asdict
 from os import PathLike
@@ -8,7 +8,6 @@ from typing import Any
 from coolhead.archive import DomainArchive
 from coolhead.archive.formats.safetensors import tensors_path
 from coolhead.datasets.divide import division_record, split_large_small
-from coolhead.datasets.folders import list_images
 from coolhead.datasets.images import ImageTable
 from coolhead.files import check_output
 from coolhead.torch.images.backbones import load_backbone
@@ -17,7 +16,7 @@ from coolhead.torch.images.finetuning import FinetuneSettings, finetune
 
 
 def finetune_and_extract(
-    images: ImageTable | str | PathLike,
+    images: ImageTable,
     source: list[str],
     out: str | PathLike,
     *,
@@ -58,8 +57,6 @@ def finetune_and_extract(
     """
     beside = Path(f"{out}.weights.safetensors")
     check_output(beside, inputs=[] if weights is None else [weights])
-    if not isinstance(images, ImageTable):
-        images = list_images(images, skip_bad=skip_bad, decode=True)
     network = load_backbone(
         backbone,
         weights=None if weights is None else Path(weights),
