@@ -37,6 +37,11 @@ def check_input(path: str | os.PathLike, wanted: str = "a file") -> Path:
     return path
 
 
+def check_inputs(*paths: str | os.PathLike | None) -> list[Path]:
+    """`check_input` of each; None, an option that was not given, is left out."""
+    return [check_input(path) for path in paths if path is not None]
+
+
 def check_output(
     path: str | os.PathLike,
     *,
@@ -138,6 +143,12 @@ def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
         with suppress(FileNotFoundError):
             temporary.unlink()
         raise
+
+
+def write_text(path: str | os.PathLike, text: str) -> None:
+    """Write a text in UTF-8, through `atomic_path`."""
+    with atomic_path(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
 
 
 def _create(temporary: Path, path: Path, mode: int) -> None:

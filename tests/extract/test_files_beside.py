@@ -7,6 +7,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from coolhead.datasets import list_images  # noqa: E402
 from coolhead.torch import extract  # noqa: E402
 from coolhead.torch.images.finetuned import finetune_and_extract  # noqa: E402
 from coolhead.torch.images.shards import MARK, ShardFolder  # noqa: E402
@@ -23,7 +24,7 @@ def importable(monkeypatch):
 def begin(tree, out, **options):
     settings = {"epochs": 1, "batch_size": 4}
     finetune_and_extract(
-        tree, ["photo"], out, backbone=TINY, settings=settings, **options
+        list_images(tree), ["photo"], out, backbone=TINY, settings=settings, **options
     )
 
 

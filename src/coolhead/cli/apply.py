@@ -37,11 +37,9 @@ def apply(
     as_json: JsonOption = False,
 ) -> None:
     """Write calibrated probabilities, block by block, in constant memory."""
-    from coolhead.files import check_input, check_output
+    from coolhead.files import check_inputs, check_output
 
-    check_input(calibrator)
-    check_input(predictions)
-    check_output(out, inputs=[calibrator, predictions])
+    check_output(out, inputs=check_inputs(calibrator, predictions))
     from coolhead.apply import apply_calibrator
     from coolhead.archive.write import ENDINGS
     from coolhead.cli.terminal import plain_warnings, print_json, print_pairs

@@ -34,11 +34,9 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Leave out each domain in turn: which method would have served it best?"""
-    from coolhead.files import check_input
+    from coolhead.files import check_inputs
 
-    for path in (predictions, reference):
-        if path is not None:
-            check_input(path)
+    check_inputs(predictions, reference)
     from coolhead.cli.methods import build_method
     from coolhead.cli.terminal import plain_warnings, print_json
     from coolhead.compare import compare_methods, mean_scores

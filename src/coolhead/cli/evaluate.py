@@ -33,12 +33,11 @@ def evaluate(
     as_json: JsonOption = False,
 ) -> None:
     """Print calibration error and likelihood of every domain, with intervals."""
-    from coolhead.files import check_input, check_output
+    from coolhead.files import check_inputs, check_output
 
-    check_input(calibrator)
-    check_input(predictions)
+    inputs = check_inputs(calibrator, predictions)
     places = [
-        check_output(path, inputs=[calibrator, predictions])
+        check_output(path, inputs=inputs)
         for path in (report, junit)
         if path is not None
     ]

@@ -58,10 +58,9 @@ def open_domain(
 
     labelled : rows of the file and their classes, where some are known.
     """
-    from coolhead.files import check_input
+    from coolhead.files import check_inputs
 
-    check_input(calibrator)
-    check_input(predictions)
+    check_inputs(calibrator, predictions)
     from coolhead.apply import check_columns
     from coolhead.archive import stream_blocks
     from coolhead.archive.sample import sample_blocks, sample_length

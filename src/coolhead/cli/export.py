@@ -25,8 +25,7 @@ def export(
     """
     from coolhead.files import check_input, check_output
 
-    check_input(calibrator)
-    check_output(onnx, inputs=[calibrator])
+    check_output(onnx, inputs=[check_input(calibrator)])
     from coolhead.cli.terminal import plain_warnings, print_json
 
     fitted = load_fitted(calibrator)

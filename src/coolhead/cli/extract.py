@@ -14,6 +14,7 @@ from coolhead.cli.images import (
     SkipOption,
     WeightsOption,
     WorkersOption,
+    list_folder,
 )
 
 
@@ -42,16 +43,11 @@ def extract(
 ) -> None:
     """Run images through a network; after a kill the same command goes on."""
     from coolhead.cli.terminal import plain_warnings
-    from coolhead.files import check_input, check_output
+    from coolhead.files import check_input, check_inputs, check_output
 
     check_input(folder, "a folder of images")
-    inputs = [] if weights is None else [check_input(weights)]
-    check_output(out, inputs=inputs, endings=(".safetensors",))
-    from coolhead.datasets import list_images
-
-    images = list_images(folder, skip_bad=skip_bad, decode=True, progress=True)
-    for difference in images.differences:
-        typer.echo(f"note: {difference}")
+    check_output(out, inputs=check_inputs(weights), endings=(".safetensors",))
+    images = list_folder(folder, skip_bad=skip_bad)
     images = images if role is None else images.only(role)
     from coolhead.torch.images.backbones import load_backbone
     from coolhead.torch.images.extraction import extract as extract_features

@@ -43,11 +43,9 @@ def fit(
     as_json: JsonOption = False,
 ) -> None:
     """Fit a calibrator on labelled predictions of one or more domains."""
-    from coolhead.files import check_input, check_output
+    from coolhead.files import check_inputs, check_output
 
-    inputs = [path for path in (predictions, reference) if path is not None]
-    for path in inputs:
-        check_input(path)
+    inputs = check_inputs(predictions, reference)
     check_output(out, inputs=inputs, endings=(".skops",))
     import numpy as np
 

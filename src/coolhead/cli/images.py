@@ -1,7 +1,7 @@
 """Options that the commands for images share."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -32,3 +32,18 @@ DeviceOption = Annotated[str, typer.Option(help="cpu, cuda, mps.")]
 SkipOption = Annotated[
     bool, typer.Option("--skip-bad", help="Leave unreadable images out.")
 ]
+
+
+def list_folder(folder: Path, *, skip_bad: bool) -> Any:
+    """The images of a folder; where it departs from what was published is told."""
+    from coolhead.datasets import list_images
+
+    images = list_images(folder, skip_bad=skip_bad, decode=True, progress=True)
+    for difference in images.differences:
+        print(f"note: {difference}")
+    return images
+
+
+def training_settings(**options: Any) -> dict[str, Any]:
+    """Those that were given; the others are left to what is trained."""
+    return {name: value for name, value in options.items() if value is not None}

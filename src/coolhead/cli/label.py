@@ -50,8 +50,6 @@ def read_labels(path: Path, class_names: Any) -> tuple[list[int], list[int]]:
 
     class_names : in the order of the columns, where the calibrator knows them.
     """
-    if not path.exists():
-        raise FileNotFoundError(f"{path} does not exist; wanted a file made by label")
     known = {str(name): code for code, name in enumerate(class_names or ())}
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:

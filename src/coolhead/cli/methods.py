@@ -24,20 +24,8 @@ def method_names() -> list[str]:
 
 
 def build_method(name: str, n_clusters: int, random_state: int) -> Any:
-    """A calibrator that is not fitted yet."""
+    """A calibrator that is not fitted yet; an unknown name is a mistake of usage."""
     from coolhead.experiment.methods import find_method
-
-    check_method(name)
-    return find_method(name).build(n_clusters=n_clusters, random_state=random_state)
-
-
-def is_outside(name: str) -> bool:
-    """Whether a method is none of the package's."""
-    return name not in method_names()
-
-
-def check_method(name: str) -> str:
-    """Refuse an unknown name as a mistake of usage."""
     from coolhead.plugins import installed_methods, is_plugin
     from coolhead.suggest import suggest
 
@@ -45,7 +33,12 @@ def check_method(name: str) -> str:
     if name not in known and not is_plugin(name):
         hint = suggest(name, known)
         raise typer.BadParameter(f"{name!r} is no method{hint}", param_hint="--method")
-    return name
+    return find_method(name).build(n_clusters=n_clusters, random_state=random_state)
+
+
+def is_outside(name: str) -> bool:
+    """Whether a method is none of the package's."""
+    return name not in method_names()
 
 
 def _complete_method(incomplete: str) -> list[str]:

@@ -14,15 +14,11 @@ def new_protocol(
     ],
 ) -> None:
     """Write a protocol for your data, every key explained, ready for sweep."""
-    from coolhead.files import check_input, check_output
+    from coolhead.files import check_input, check_output, write_text
 
-    check_input(data)
-    check_output(out, inputs=[data], endings=(".toml",))
+    check_output(out, inputs=[check_input(data)], endings=(".toml",))
     from coolhead.archive import load_archive
-    from coolhead.experiment.new_protocol import new_protocol as write
-    from coolhead.files import atomic_path
+    from coolhead.experiment.new_protocol import new_protocol as protocol_text
 
-    text = write(load_archive(data), data, out.stem)
-    with atomic_path(out) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+    write_text(out, protocol_text(load_archive(data), data, out.stem))
     print(f"{out}: coolhead sweep {out} --jobs 2")

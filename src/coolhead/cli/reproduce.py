@@ -18,6 +18,8 @@ from coolhead.cli.images import (
     SkipOption,
     WeightsOption,
     WorkersOption,
+    list_folder,
+    training_settings,
 )
 from coolhead.cli.terminal import FolderOption, JobsOption, SeedsOption, SettingsOption
 
@@ -58,32 +60,24 @@ def reproduce(
 
     Every step is kept; after a kill the same command goes on.
     """
-    from coolhead.files import check_input, check_output_folder
+    from coolhead.files import check_input, check_inputs, check_output_folder
 
     check_input(images, "a folder of images")
-    if weights is not None:
-        check_input(weights)
+    check_inputs(weights)
     check_output_folder(folder)
-    given = {
-        "epochs": epochs,
-        "batch_size": batch_size,
-        "learning_rate": learning_rate,
-        "frozen": frozen,
-    }
-    training = {name: value for name, value in given.items() if value is not None}
+    training = training_settings(
+        epochs=epochs, batch_size=batch_size, learning_rate=learning_rate, frozen=frozen
+    )
     if training and not finetune:
         names = ", ".join("--" + name.replace("_", "-") for name in training)
         raise ValueError(f"{names} is of training the network: add --finetune")
     from coolhead.cli.sweep import read_seeds
     from coolhead.cli.terminal import plain_warnings
-    from coolhead.datasets import list_images
     from coolhead.experiment.protocol_files import load_protocol
     from coolhead.reproduce import Ledger, Recipe, plan_steps
 
     chosen = load_protocol(protocol, settings or (), seeds=read_seeds(seeds))
-    table = list_images(images, skip_bad=skip_bad, decode=True, progress=True)
-    for difference in table.differences:
-        print(f"note: {difference}")
+    table = list_folder(images, skip_bad=skip_bad)
     recipe = Recipe(
         backbone,
         weights,

@@ -28,13 +28,14 @@ def results(
     Runs of `coolhead sweep` and `coolhead reproduce` follow them on the page.
     """
     from coolhead.files import (
-        atomic_path,
         check_input,
+        check_inputs,
         check_output,
         check_output_folder,
+        write_text,
     )
 
-    inputs = [] if pacs is None else [check_input(pacs)]
+    inputs = check_inputs(pacs)
     inputs += [check_input(run, "the folder of a run") for run in runs or ()]
     out.parent.mkdir(parents=True, exist_ok=True)
     check_output(out, inputs=inputs)
@@ -50,9 +51,7 @@ def results(
         for protocol in result_protocols(pacs, seeds)
     ]
     finished = [*(outcome.run for outcome in outcomes), *(runs or ())]
-    page = results_page(finished, pacs is not None)
-    with atomic_path(out) as temporary:
-        temporary.write_text(page, encoding="utf-8")
+    write_text(out, results_page(finished, pacs is not None))
     print(out)
     if any(outcome.n_failed for outcome in outcomes):
         raise typer.Exit(1)

@@ -57,12 +57,10 @@ def sweep(
     settings: SettingsOption = None,
 ) -> None:
     """Train the classifiers, evaluate every split, write results and tables."""
-    from coolhead.files import check_input, check_output_folder
+    from coolhead.files import check_inputs, check_output_folder
 
     check_output_folder(folder)
-    for path in (data, train_data):
-        if path is not None:
-            check_input(path)
+    check_inputs(data, train_data)
     from coolhead.cli.run import run_and_show
     from coolhead.experiment.protocol_files import load_protocol
 
@@ -118,7 +116,7 @@ def with_archives(
     of the first alone would be trained on and calibrated with alike.
     """
     from coolhead.experiment.protocol_data import ArchiveData
-    from coolhead.experiment.protocol_files import check_protocol
+    from coolhead.experiment.protocol_files import change_protocol
 
     if data is None and train_data is None:
         return protocol
@@ -137,5 +135,4 @@ def with_archives(
     given = {"path": data, "train_path": train_data}
     archives = {"kind": "archive"} | kept
     archives |= {key: path for key, path in given.items() if path is not None}
-    content = protocol.model_dump() | {"data": archives}
-    return check_protocol(content, f"protocol {protocol.name}")
+    return change_protocol(protocol, data=archives)

@@ -18,6 +18,8 @@ from coolhead.cli.images import (
     SkipOption,
     WeightsOption,
     WorkersOption,
+    list_folder,
+    training_settings,
 )
 
 
@@ -52,30 +54,21 @@ def train(
 ) -> None:
     """Train on the Large rows of the sources; write outputs for every row."""
     from coolhead.cli.terminal import plain_warnings
-    from coolhead.files import check_input, check_output
+    from coolhead.files import check_inputs, check_output
 
-    inputs = [path for path in (data, weights) if path is not None]
-    for path in inputs:
-        check_input(path)
+    inputs = check_inputs(data, weights)
     check_output(out, inputs=inputs, endings=(".safetensors",))
     if finetune:
         check_output(f"{out}.weights.safetensors", inputs=inputs)
-    given = {
-        "epochs": epochs,
-        "batch_size": batch_size,
-        "learning_rate": learning_rate,
-        "frozen": frozen,
-    }
-    settings = {name: value for name, value in given.items() if value is not None}
+    settings = training_settings(
+        epochs=epochs, batch_size=batch_size, learning_rate=learning_rate, frozen=frozen
+    )
     if not finetune:
         _train_head(data, source, out, kind, settings, small, seed)
         return
-    from coolhead.datasets import list_images
     from coolhead.torch.images.finetuned import finetune_and_extract
 
-    images = list_images(data, skip_bad=skip_bad, decode=True, progress=True)
-    for difference in images.differences:
-        typer.echo(f"note: {difference}")
+    images = list_folder(data, skip_bad=skip_bad)
     with plain_warnings():
         archive = finetune_and_extract(
             images,

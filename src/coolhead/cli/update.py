@@ -18,11 +18,10 @@ def update(
     as_json: JsonOption = False,
 ) -> None:
     """Write the calibrator of a new domain, and say what the labels changed."""
-    from coolhead.files import check_input, check_output
+    from coolhead.files import check_inputs, check_output
 
-    for path in (calibrator, labels, on):
-        check_input(path)
-    check_output(out, inputs=[calibrator, labels, on], endings=(".skops",))
+    inputs = check_inputs(calibrator, labels, on)
+    check_output(out, inputs=inputs, endings=(".skops",))
     from coolhead.cli.apply import known_classes
     from coolhead.cli.expect import open_domain
     from coolhead.cli.label import read_labels

@@ -35,7 +35,7 @@ def align(logits: Any, **others: Any) -> Table:
 
 
 def per_block(
-    function: Callable[..., np.ndarray],
+    function: Callable[..., Any],
     table: Table,
     shape: tuple[int, ...] = (),
     *,
@@ -46,8 +46,8 @@ def per_block(
     """``function(block: dict of arrays, **settings)`` on every block, lazily.
 
     The result has one row per block, or with `keep_rows` as many as the block, of
-    this shape and dtype. Blocks without rows give zeros; for dtype object the
-    function sees them too.
+    this shape and dtype. Blocks without rows give zeros. With dtype object the one row
+    is whatever the function gives, which then sees blocks without rows, too.
     """
     inner = tuple(range(1, 1 + len(shape)))
     arguments: list[Any] = []
@@ -106,7 +106,12 @@ def _on_block(
     arrays = [np.asarray(_only(block)) for block in blocks]
     if empty is not None and not len(arrays[0]):
         return empty  # dataframes often have partitions without rows
-    return function(dict(zip(names, arrays, strict=True)), **settings)
+    found = function(dict(zip(names, arrays, strict=True)), **settings)
+    if empty is not None:
+        return found
+    row = np.empty(1, object)
+    row[0] = found
+    return row
 
 
 def _only(block: Any) -> Any:

@@ -25,6 +25,7 @@ from coolhead.dask.blocks import (
     per_block,
     whole,
 )
+from coolhead.dask.prediction import arguments
 from coolhead.dask.solving import count_codes, name_codes, small_integer, solve_blocks
 from coolhead.models.kinds import check_calibrator
 from coolhead.numerics.checks import check_choice, check_features
@@ -97,8 +98,7 @@ def _sampled_data(
     table: Table, sample_rows: int, source_domain: Any, reference_features: Any
 ) -> CalibrationData:
     """At most `sample_rows` rows of a table as one record in memory."""
-    names = [name for name in table if name != "scores"]
-    columns = dict(zip(names, sample_table(table, names, sample_rows), strict=True))
+    columns = sample_table(table, sample_rows)
     n_rows, whole = len(columns["labels"]), int(block_lengths(table).sum())
     if n_rows < whole:
         warnings.warn(
@@ -106,11 +106,11 @@ def _sampled_data(
             "sample_rows to use more",
             stacklevel=3,
         )
-    logits = columns["logits"]
+    logits, features = arguments(columns)
     return CalibrationData.of(
-        logits[:, 1] if "scores" in table else logits,
+        logits,
         columns["labels"],
-        features=columns.get("features"),
+        features=features,
         sample_domain=columns.get("domains"),
         source_domain=source_domain,
         reference_features=reference_features,
@@ -136,7 +136,7 @@ def take_sample(n_rows: int, *collections: Any) -> tuple[np.ndarray, ...]:
     """
     first, *others = collections
     table = align(first, **{f"column {i}": c for i, c in enumerate(others, 1)})
-    return tuple(sample_table(table, list(table), n_rows))
+    return tuple(sample_table(table, n_rows).values())
 
 
 @singledispatch
@@ -183,7 +183,7 @@ def _fit_clusters(
     calibrator: Any, table: Table, sample_rows: int
 ) -> ClusterTemperatures:
     """k-means on a sample; temperatures of the clusters from all rows."""
-    (sample,) = sample_table(table, ["features"], sample_rows)
+    sample = sample_table(table, sample_rows, "features")["features"]
     partition = partition_features(
         check_features(sample, len(sample)),
         calibrator.n_clusters,
@@ -251,21 +251,19 @@ def _clipped(block: dict[str, np.ndarray], line: RegressedTemperature) -> np.nda
     return np.array([[clipped.sum(), len(clipped)]], np.float64)
 
 
-def sample_table(table: Table, names: list[str], n_rows: int) -> list[np.ndarray]:
-    """Evenly spaced rows of some columns."""
+def sample_table(table: Table, n_rows: int, *names: str) -> dict[str, np.ndarray]:
+    """Evenly spaced rows of the named columns, of all if none is named."""
     lengths = block_lengths(table)
     stride = np.array([max(1, -(-int(lengths.sum()) // n_rows))])
     before = (np.cumsum(lengths) - lengths)[:, None]
-    columns = {name: table[name] for name in names}
-    columns["before"] = one_per_block(before)
-    parts = per_block(_pick, columns, dtype=object, stride=stride).compute()
-    return [np.concatenate(column) for column in zip(*parts, strict=True)]
+    columns = {name: table[name] for name in names or table}
+    places = {"before": one_per_block(before)}
+    parts = per_block(_pick, columns | places, dtype=object, stride=stride).compute()
+    return {name: np.concatenate([part[name] for part in parts]) for name in columns}
 
 
-def _pick(block: dict[str, np.ndarray], stride: np.ndarray) -> np.ndarray:
+def _pick(block: dict[str, np.ndarray], stride: np.ndarray) -> dict[str, np.ndarray]:
     before = block.pop("before")[0]
     n_rows = len(next(iter(block.values())))
     picked = strided_rows(np.zeros(n_rows, np.uint8), stride, before)
-    part = np.empty(1, object)
-    part[0] = tuple(column[picked] for column in block.values())
-    return part
+    return {name: column[picked] for name, column in block.items()}

@@ -6,7 +6,7 @@ import numpy as np
 
 from coolhead.dask.blocks import block_lengths
 from coolhead.dask.fitting import SAMPLE_ROWS, sample_table
-from coolhead.dask.prediction import query
+from coolhead.dask.prediction import arguments, query
 from coolhead.new_domain import NewDomain
 
 
@@ -43,22 +43,17 @@ def new_domain(
     >>> 0 < there.accuracy.low < there.accuracy.high < 1
     True
     """
-    others = {} if features is None else {"extra": features}
-    table = query(calibrator, logits, features, **others)
-    if "features" in table:
-        table.pop("extra", None)
-    elif "extra" in table:
-        # Not needed to predict, but it tells what lies outside.
+    table = query(calibrator, logits, features, extra=features)
+    if "extra" in table:
+        # Even where it is not needed to predict, it tells what lies outside.
         table["features"] = table.pop("extra")
-    names = [name for name in table if name != "scores"]
-    found = dict(zip(names, sample_table(table, names, sample_rows), strict=True))
+    logits, features = arguments(sample_table(table, sample_rows))
     n_rows = int(block_lengths(table).sum())
     step = max(1, -(-n_rows // sample_rows))
-    kept = found["logits"][:, 1] if "scores" in table else found["logits"]
     return NewDomain(
         calibrator,
-        kept,
-        found.get("features"),
+        logits,
+        features,
         row_numbers=np.arange(0, n_rows, step),
         drawn_from=n_rows if step > 1 else None,
         **settings,

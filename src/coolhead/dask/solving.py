@@ -101,9 +101,7 @@ _COLUMNS = ("logits", "labels", "codes", "weights", "scores")
 
 
 def _distinct(block: dict[str, np.ndarray]) -> np.ndarray:
-    part = np.empty(1, object)
-    part[0] = np.unique(_names(block))
-    return part
+    return np.unique(_names(block))
 
 
 def _names(block: dict[str, np.ndarray]) -> np.ndarray:
@@ -149,22 +147,17 @@ def _look(
 
 def _look_at_block(
     block: dict[str, np.ndarray], strides: np.ndarray | None
-) -> np.ndarray:
+) -> tuple[np.ndarray, tuple | None]:
     before = block.pop("before")[0]
-    part = np.empty(1, object)
     if not len(block["logits"]):
-        part[0] = np.zeros((len(Totals._fields), len(before))), None
-        return part
+        return np.zeros((len(Totals._fields), len(before))), None
     rows, groups, labels = _open(block, int(before.sum()), len(before))
     picked = np.zeros(0, np.intp)
     if strides is not None:
         picked = strided_rows(groups.codes, strides, before)
-    sample = rows.logits[picked], labels[picked], groups.codes[picked]
-    part[0] = (
-        np.array(group_totals(rows, groups)),
-        (*sample, groups.share[picked]),
-    )
-    return part
+    columns = (rows.logits, labels, groups.codes, groups.share)
+    sample = tuple(column[picked] for column in columns)
+    return np.array(group_totals(rows, groups)), sample
 
 
 def _open(

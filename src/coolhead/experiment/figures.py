@@ -11,7 +11,7 @@ from coolhead.experiment.results import file_safe, read_table
 from coolhead.experiment.tables.run_scores import RunScores, label, load_scores
 from coolhead.figures.reliability import reliability_bars
 from coolhead.figures.svg import draw_svg
-from coolhead.files import atomic_path
+from coolhead.files import write_text
 
 SHOWN = (
     "uncalibrated",
@@ -39,8 +39,7 @@ def write_figures(run: str | Path) -> list[Path]:
         }
         for kind, text in texts.items():
             paths.append(folder / f"{file_safe(name)}-{kind}.svg")
-            with atomic_path(paths[-1]) as temporary:
-                temporary.write_text(text, encoding="utf-8")
+            write_text(paths[-1], text)
     return paths
 
 

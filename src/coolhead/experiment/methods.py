@@ -97,12 +97,12 @@ class Method:
         return calibrator.set_params(**given)
 
 
-def known_method(name: str) -> Method | None:
-    """`find_method`, or None where a table speaks of a method that is not here."""
+def known_method(name: str) -> Method:
+    """`find_method`; of a method that is not here a table has the name alone."""
     try:
         return find_method(name)
     except (ValueError, ImportError):
-        return None
+        return Method(name, None, ())
 
 
 def _made(maker: Any, name: str) -> Any:

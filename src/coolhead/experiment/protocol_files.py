@@ -63,6 +63,12 @@ def _merged(content: dict[str, Any], change: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
+def change_protocol(protocol: Protocol, **changes: Any) -> Protocol:
+    """The same protocol with other top-level keys, checked again."""
+    content = protocol.model_dump() | changes
+    return check_protocol(content, f"protocol {protocol.name}")
+
+
 def check_protocol(content: dict[str, Any], place: str) -> Protocol:
     """The protocol of nested tables; mistakes are explained, with `place` in front."""
     try:

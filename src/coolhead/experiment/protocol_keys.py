@@ -44,10 +44,11 @@ def protocol_tables() -> list[KeyTable]:
     for name, info in Protocol.model_fields.items():
         for model in models_in(info.annotation):
             heading = f"[{name}]"
-            if "kind" in model.model_fields and model is not Classifier:
-                heading += f' kind = "{_choices(model.model_fields["kind"])[0]}"'
             if model is Classifier:
                 heading = f"[{name}.NAME]"
+            elif "kind" in model.model_fields:
+                (kind,) = get_args(model.model_fields["kind"].annotation)
+                heading += f' kind = "{kind}"'
             found.append(_table(heading, model))
     for kind, settings in KINDS.items():
         heading = f'[classifiers.NAME] kind = "{kind}"'
@@ -76,10 +77,6 @@ def meaning_of(info: FieldInfo) -> str:
 
 def _prose(text: str | None) -> str:
     return " ".join((text or "").split())
-
-
-def _choices(info: FieldInfo) -> list[str]:
-    return [str(choice) for choice in get_args(info.annotation)]
 
 
 def _kind(annotation: Any) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 from coolhead.experiment.plan import Plan
 from coolhead.experiment.protocol import Protocol
 from coolhead.experiment.results import read_json
-from coolhead.files import atomic_path
+from coolhead.files import write_text
 
 # What tables and report read of a record, and the kind of each: a table stands for
 # its keys, a list for its entries.
@@ -63,8 +63,7 @@ def write_run_record(
         "machine": describe_machine(),
         "versions": package_versions(),
     }
-    with atomic_path(run / "run.json") as temporary:
-        temporary.write_text(json.dumps(record, indent=2), encoding="utf-8")
+    write_text(run / "run.json", json.dumps(record, indent=2))
 
 
 def read_run_record(run: str | Path) -> dict[str, Any]:

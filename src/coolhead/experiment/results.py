@@ -48,7 +48,7 @@ from typing import Any
 import polars as pl
 
 from coolhead.archive.formulas import without_formulas
-from coolhead.files import atomic_path
+from coolhead.files import atomic_path, write_text
 
 KEY_COLUMNS = (
     "experiment",
@@ -154,8 +154,8 @@ def write_cell(path: Path, key: dict[str, Any], result: CellResult) -> None:
     """Write a finished cell; the runtimes go to a file of their own, first."""
     tables = dict(result.tables)
     runtimes = {"key": key, "tables": {"runtimes": tables.pop("runtimes")}}
-    _write_json(runtimes_path(path), runtimes)
-    _write_json(path, {"key": key, "tables": tables})
+    write_text(runtimes_path(path), json.dumps(runtimes))
+    write_text(path, json.dumps({"key": key, "tables": tables}))
 
 
 def runtimes_path(cell: Path) -> Path:
@@ -255,8 +255,3 @@ def empty_table(name: str) -> pl.DataFrame:
 def _frame(name: str, cells: list[dict[str, Any]]) -> pl.DataFrame:
     rows = [cell["key"] | row for cell in cells for row in cell["tables"].get(name, [])]
     return pl.DataFrame(rows, schema=schema_of(name))
-
-
-def _write_json(path: Path, content: dict[str, Any]) -> None:
-    with atomic_path(path) as temporary:
-        temporary.write_text(json.dumps(content), encoding="utf-8")

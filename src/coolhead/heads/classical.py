@@ -5,10 +5,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
 from coolhead.heads.curve import BestEpoch
+from coolhead.heads.head import Layers, hidden_and_logits
 from coolhead.heads.settings import LogisticSettings, MlpSettings
 from coolhead.numerics.softmax import log_loss_rows
-
-Layers = list[tuple[np.ndarray, np.ndarray]]
 
 
 def fit_logistic(
@@ -61,16 +60,6 @@ def fit_mlp(
         if watch.is_over(record, layers):
             break
     return watch.result(layers), watch.curve
-
-
-def hidden_and_logits(
-    layers: Layers, inputs: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the last hidden activations (n, h) and the logits (n, k)."""
-    hidden = inputs
-    for weight, bias in layers[:-1]:
-        hidden = np.maximum(hidden @ weight + bias, 0)
-    return hidden, hidden @ layers[-1][0] + layers[-1][1]
 
 
 def _small_scores(

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from coolhead.archive import DomainArchive
-from coolhead.files import atomic_path
+from coolhead.archive.formats.safetensors import tensors_path
 from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.checks import check_features
+
+Layers = list[tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,15 +63,13 @@ class Head:
         features = check_features(features, len(features), self.center.size)
         logits = np.empty((len(features), self.n_classes), np.float32)
         hidden = np.empty((len(features), self.n_features), np.float32)
-        *before, last = self.weights
+        layers = list(zip(self.weights, self.biases, strict=True))
         widest = max(weight.shape[0] for weight in self.weights)
         for block in row_blocks(len(features), widest):
             x = np.asarray(features[block], np.float32)
             z = (x - self.center) / self.scale
-            for weight, bias in zip(before, self.biases[:-1], strict=True):
-                z = np.maximum(z @ weight + bias, 0)
-            logits[block] = z @ last + self.biases[-1]
-            hidden[block] = z if before else x
+            z, logits[block] = hidden_and_logits(layers, z)
+            hidden[block] = z if len(layers) > 1 else x
         return logits, hidden
 
     def apply(self, archive: DomainArchive) -> DomainArchive:
@@ -84,7 +84,6 @@ class Head:
 
     def save(self, path: str | PathLike) -> None:
         """Write the head to one safetensors file."""
-        from safetensors import SafetensorError
         from safetensors.numpy import save_file
 
         arrays = {"center": self.center, "scale": np.array(self.scale)}
@@ -94,11 +93,18 @@ class Head:
             "settings": json.dumps(self.settings),
             "curve": json.dumps(self.curve),
         }
-        try:
-            with atomic_path(path) as temporary:
-                save_file(arrays, temporary, metadata=header)
-        except SafetensorError as error:
-            raise OSError(f"cannot write {path}: {error}") from error
+        with tensors_path(path) as temporary:
+            save_file(arrays, temporary, metadata=header)
+
+
+def hidden_and_logits(
+    layers: Layers, inputs: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the last hidden activations (n, h) and the logits (n, k)."""
+    hidden = inputs
+    for weight, bias in layers[:-1]:
+        hidden = np.maximum(hidden @ weight + bias, 0)
+    return hidden, hidden @ layers[-1][0] + layers[-1][1]
 
 
 def load_head(path: str | PathLike) -> Head:

@@ -17,6 +17,7 @@ from coolhead.experiment.arrival import (
 from coolhead.experiment.predictions import predict
 from coolhead.experiment.rows import LabelledRows
 from coolhead.experiment.scored_draws import PLAIN, arrival_row
+from coolhead.experiment.tables.answer import plural
 from coolhead.experiment.tables.arrivals import arrival_means
 from coolhead.experiment.tables.run_scores import label
 
@@ -34,8 +35,7 @@ def arrival_section(frame: pl.DataFrame, noun: str) -> dict[str, Any] | None:
         return None
     n_places = frame.select("split", "seed").unique().height
     several = frame["seed"].n_unique() > 1
-    plural = "" if n_places == 1 else "s"
-    where = f"{n_places} {noun}{plural}" + (" × seeds" if several else "")
+    where = plural(n_places, noun) + (" × seeds" if several else "")
     # The least and the most that was known: the two that the first figure shows.
     shown = [row["method"] for row in (told[0], told[-1])]
     return {

@@ -1,7 +1,6 @@
 """One calibrator on labelled predictions, told in the tables of a run."""
 
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +10,13 @@ import polars as pl
 from coolhead.archive import DomainArchive
 from coolhead.experiment.curves import add_curves
 from coolhead.experiment.methods import known_method
-from coolhead.experiment.predictions import Predictions, predict
+from coolhead.experiment.predictions import predict
 from coolhead.experiment.record import describe_machine, package_versions
 from coolhead.experiment.results import TABLES, CellResult, empty_table, schema_of
 from coolhead.experiment.rows import LabelledRows
+from coolhead.experiment.scoring import point_scores
 from coolhead.experiment.tables.answer import BEFORE
 from coolhead.experiment.tables.table import Table, TableBuilder
-from coolhead.metrics import (
-    debiased_calibration_error,
-    expected_calibration_error_null,
-    signed_calibration_gap,
-)
 from coolhead.report.arrival import arrivals_at
 from coolhead.report.load import ReportData
 
@@ -62,8 +57,8 @@ def _method_name(calibrator: Any, metadata: dict[str, Any]) -> str:
     """The name it was fitted by; an oracle's name would count as seeing the target."""
     name = str(metadata.get("method", ""))
     method = known_method(name)
-    known = method is not None and not method.sees_target and name != BEFORE
-    return name if known else type(calibrator).__name__
+    fits = method.maker is not None and not method.sees_target
+    return name if fits else type(calibrator).__name__
 
 
 def _score(calibrator: Any, part: DomainArchive, line: Any, method: str) -> CellResult:
@@ -77,7 +72,8 @@ def _score(calibrator: Any, part: DomainArchive, line: Any, method: str) -> Cell
     found = {BEFORE: predict(None, rows), method: predict(calibrator, rows)}
     ece = {BEFORE: line.ece_before.estimate, method: line.ece_after.estimate}
     for name, predictions in found.items():
-        numbers = dict(_numbers(predictions)) | {"ece_mean": ece[name]}
+        numbers = dict(point_scores(predictions, N_BINS, len(rows.labels)))
+        numbers["ece_mean"] = ece[name]
         numbers["gain"] = float((found[BEFORE].brier - predictions.brier).mean())
         if name == method:
             change = line.ece_change
@@ -88,19 +84,6 @@ def _score(calibrator: Any, part: DomainArchive, line: Any, method: str) -> Cell
             result.add("results", method=name, metric=metric, value=float(value))
         add_curves(name, predictions, N_BINS, result)
     return result
-
-
-def _numbers(found: Predictions) -> Iterator[tuple[str, float]]:
-    pair = found.correct, found.confidence
-    yield "n_evaluated", len(found.correct)
-    yield "accuracy", found.correct.mean()
-    yield "ece_null", expected_calibration_error_null(found.confidence)
-    yield "ece_debiased", debiased_calibration_error(*pair)
-    yield "signed_gap", signed_calibration_gap(*pair)
-    yield "nll", found.log_loss.mean()
-    yield "brier", found.brier.mean()
-    if found.temperature is not None:
-        yield "temperature_median", np.median(found.temperature)
 
 
 def _keyed(

@@ -8,7 +8,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from coolhead.archive import DomainArchive
 from coolhead.experiment.tables import Table
 from coolhead.figures.style import CHANGES, WARMTH
-from coolhead.files import atomic_path
+from coolhead.files import write_text
 from coolhead.report.evaluated import gather_evaluation
 from coolhead.report.load import ReportData, load_run
 from coolhead.report.plot import VARIABLES, draw_figures
@@ -59,7 +59,8 @@ def write_report(
     report.html
     """
     path = Path(run) / "report.html" if out is None else Path(out)
-    return _write(render(load_run(run, tables)), path)
+    write_text(path, render(load_run(run, tables)))
+    return path
 
 
 def write_evaluation_report(
@@ -93,7 +94,9 @@ def write_evaluation_report(
     ...
     'page.html'
     """
-    return _write(render(gather_evaluation(calibrator, archive, lines, metadata)), path)
+    page = render(gather_evaluation(calibrator, archive, lines, metadata))
+    write_text(path, page)
+    return Path(path)
 
 
 def render(data: ReportData) -> str:
@@ -111,10 +114,3 @@ def render(data: ReportData) -> str:
     )
     look = {"variables": VARIABLES, "changes": CHANGES, "warmth": WARMTH}
     return environment.get_template("page.html").render(summary | look)
-
-
-def _write(page: str, path: str | Path) -> Path:
-    path = Path(path)
-    with atomic_path(path) as temporary:
-        temporary.write_text(page, encoding="utf-8")
-    return path

@@ -5,7 +5,7 @@ from typing import Any
 
 import polars as pl
 
-from coolhead.experiment.tables.answer import BEFORE, describe_answer
+from coolhead.experiment.tables.answer import BEFORE, describe_answer, plural
 from coolhead.experiment.tables.run_scores import (
     RunScores,
     label,
@@ -190,13 +190,13 @@ def _lead(by_classifier: dict[str, RunScores], data: ReportData) -> str:
         return "No cell finished."
     some = next(iter(by_classifier.values()))
     parts = [
-        _count(len(some.splits), data.noun),
-        _count(len(some.methods), "method"),
+        plural(len(some.splits), data.noun),
+        plural(len(some.methods), "method"),
     ]
     if data.noun == "split":
-        parts.append(_count(len(some.seeds), "seed"))
+        parts.append(plural(len(some.seeds), "seed"))
     if len(by_classifier) > 1:
-        parts.insert(0, _count(len(by_classifier), "classifier"))
+        parts.insert(0, plural(len(by_classifier), "classifier"))
     return " · ".join(parts)
 
 
@@ -212,7 +212,3 @@ def _notes(notes: pl.DataFrame) -> list[str]:
 
 def _who(method: str) -> str:
     return "whole cell" if method == "*" else label(method)
-
-
-def _count(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -104,12 +104,12 @@ class _Clock:
 
 def _per_image(
     images: ImageTable, count: int, work: Callable[[ImageTable], Any]
-) -> np.ndarray:
-    """What one image takes, by `count` of them from all over the table."""
+) -> tuple[np.ndarray, Any]:
+    """What one image takes, by `count` of them from all over the table; the outcome."""
     rows = np.linspace(0, len(images) - 1, min(count, len(images)))
     with progress_bars() as tell, heard_by(clock := _Clock(tell)):
-        work(images.rows(np.unique(rows.astype(int))))
-    return clock.per_row
+        outcome = work(images.rows(np.unique(rows.astype(int))))
+    return clock.per_row, outcome
 
 
 def _try_extraction(
@@ -122,14 +122,12 @@ def _try_extraction(
     network = load_backbone(recipe.backbone, **recipe.network)
     options: dict[str, Any] = recipe.options | {"progress": True}
     out = folder / "tried.safetensors"
-    archives: list[Any] = []
 
-    def work(some: ImageTable) -> None:
-        found = extract(some, network, out, skip_bad=recipe.skip_bad, **options)
-        archives.append(found)
+    def work(some: ImageTable) -> Any:
+        return extract(some, network, out, skip_bad=recipe.skip_bad, **options)
 
-    taken = _per_image(images, TRIED_IMAGES, work)
-    return taken, archives[0].features.shape[1]
+    taken, archive = _per_image(images, TRIED_IMAGES, work)
+    return taken, archive.features.shape[1]
 
 
 def _try_training(
@@ -154,7 +152,7 @@ def _try_training(
 
     # The first batch of a shape takes longer than those that follow.
     _per_image(images, settings.batch_size, work)
-    taken = _per_image(images, TRIED_BATCHES * settings.batch_size, work)
+    taken, _ = _per_image(images, TRIED_BATCHES * settings.batch_size, work)
     state = network.module.state_dict().values()
     return taken, sum(value.numel() * value.element_size() for value in state)
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from coolhead.files import atomic_path
+from coolhead.files import write_text
 
 
 class Ledger:
@@ -69,8 +69,7 @@ class Ledger:
             "seconds": seconds,
             "cpu_seconds": cpu,
         }
-        with atomic_path(self.path) as temporary:
-            temporary.write_text(json.dumps(self.entries, indent=1), "utf-8")
+        write_text(self.path, json.dumps(self.entries, indent=1))
 
 
 def _cpu_seconds() -> float:

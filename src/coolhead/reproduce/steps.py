@@ -11,7 +11,7 @@ from coolhead.datasets.images import ImageTable
 from coolhead.experiment.classifiers import settings_key
 from coolhead.experiment.protocol import Protocol
 from coolhead.experiment.protocol_data import ArchiveData
-from coolhead.experiment.protocol_files import check_protocol
+from coolhead.experiment.protocol_files import change_protocol
 from coolhead.experiment.splits import make_splits
 
 SPELLINGS = {"efficientnet": "EfficientNet", "lite": "Lite", "resnet": "ResNet"}
@@ -83,7 +83,7 @@ def plan_steps(
         The sweep's title tells its network.
     """
     _require_domains(protocol, images)
-    protocol = _changed(protocol, title=title_by_network(protocol.title, recipe))
+    protocol = change_protocol(protocol, title=title_by_network(protocol.title, recipe))
     lists = isinstance(protocol.data, ArchiveData) and protocol.data.train_path
     if lists and images.roles is None:
         raise ValueError(
@@ -116,7 +116,7 @@ def _frozen(protocol, parts, folder, recipe, identify) -> tuple[list[Step], Prot
     data = {"kind": "archive", "path": steps[0].out, "images": parts[""].root}
     if len(steps) > 1:
         data["train_path"] = steps[1].out
-    return steps, _changed(protocol, data=data)
+    return steps, change_protocol(protocol, data=data)
 
 
 def _finetuned(
@@ -150,7 +150,7 @@ def _finetuned(
     place = str(trained).replace("{", "{{").replace("}", "}}")
     pattern = f"{place}/{{source}}-{{seed}}.safetensors"
     data = {"kind": "trained", "pattern": pattern, "images": parts[""].root}
-    changed = _changed(protocol, name=name, data=data, classifiers={})
+    changed = change_protocol(protocol, name=name, data=data, classifiers={})
     return steps, changed
 
 
@@ -200,11 +200,6 @@ def _identity(recipe: Recipe, images: list[str], **own: Any) -> str:
 def _checksum(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _changed(protocol: Protocol, **changes: Any) -> Protocol:
-    content = protocol.model_dump() | changes
-    return check_protocol(content, f"protocol {protocol.name}")
 
 
 def _require_domains(protocol: Protocol, images: ImageTable) -> None:

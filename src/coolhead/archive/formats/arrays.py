@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -101,9 +102,28 @@ class ArraySource:
         return np.concatenate(parts) if parts else np.empty(0, np.str_)
 
 
+def array_in_file(
+    path: Path,
+    dtype: np.dtype,
+    shape: tuple[int, ...],
+    offset: int,
+    *,
+    by_columns: bool = False,
+) -> ArraySource:
+    """An array that lies plain in a file, after its first `offset` bytes."""
+
+    def whole() -> np.ndarray:
+        """The array without reading it; the system loads the pages that are used."""
+        if 0 in shape:
+            return np.empty(shape, dtype)
+        return np.memmap(path, dtype, "r", offset, shape, "F" if by_columns else "C")
+
+    start = partial(_bytes_after, path, offset)
+    return ArraySource(dtype, shape, by_columns, start, whole)
+
+
 @contextmanager
-def bytes_after(path: Path, offset: int) -> Iterator[IO[bytes]]:
-    """The bytes of a file after the first `offset`."""
+def _bytes_after(path: Path, offset: int) -> Iterator[IO[bytes]]:
     with open(path, "rb") as stream:
         stream.seek(offset)
         yield stream

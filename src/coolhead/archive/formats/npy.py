@@ -3,7 +3,6 @@
 import math
 import os
 import warnings
-from functools import partial
 from pathlib import Path
 from typing import IO, Any
 from zipfile import BadZipFile
@@ -15,7 +14,7 @@ from coolhead.archive.formats.arrays import (
     NAME_LISTS,
     SYNONYMS,
     ArraySource,
-    bytes_after,
+    array_in_file,
     open_arrays,
 )
 from coolhead.archive.prediction_file import PredictionFile
@@ -107,12 +106,4 @@ def _file(path: Path, name: str) -> ArraySource:
         dtype, shape, by_columns = read_header(stream, name)
         offset = stream.tell()
     check_size(path, dtype, shape, os.path.getsize(path) - offset)
-
-    def whole() -> np.ndarray:
-        if 0 in shape:
-            return np.empty(shape, dtype)
-        order = "F" if by_columns else "C"
-        return np.memmap(path, dtype, "r", offset, shape, order)
-
-    start = partial(bytes_after, path, offset)
-    return ArraySource(dtype, shape, by_columns, start, whole)
+    return array_in_file(path, dtype, shape, offset, by_columns=by_columns)

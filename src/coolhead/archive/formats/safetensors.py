@@ -7,8 +7,8 @@ per row as bytes and offsets, so the same archive always gives the same bytes.
 import json
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from coolhead.archive.formats.arrays import (
-    ArraySource,
-    bytes_after,
-    open_arrays,
-)
+from coolhead.archive.formats.arrays import ArraySource, array_in_file, open_arrays
 from coolhead.archive.prediction_file import PredictionFile
 from coolhead.archive.strings import PackedStrings, check_packed, pack_strings
 from coolhead.files import atomic_path
@@ -44,11 +40,18 @@ def write_archive(columns: Mapping[str, Any], path: str | os.PathLike) -> None:
         "metadata": columns["metadata"],
     }
     text = json.dumps(header, sort_keys=True, ensure_ascii=False)
-    with atomic_path(path) as temporary:
-        try:
-            save_file(_arrays(columns), temporary, metadata={HEADER_KEY: text})
-        except SafetensorError as error:
-            raise OSError(f"cannot write {os.fspath(path)}: {error}") from error
+    with tensors_path(path) as temporary:
+        save_file(_arrays(columns), temporary, metadata={HEADER_KEY: text})
+
+
+@contextmanager
+def tensors_path(path: str | os.PathLike) -> Iterator[Path]:
+    """`atomic_path` for writers of safetensors, whose errors are of their own kind."""
+    try:
+        with atomic_path(path) as temporary:
+            yield temporary
+    except SafetensorError as error:
+        raise OSError(f"cannot write {os.fspath(path)}: {error}") from error
 
 
 def _arrays(columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
@@ -116,19 +119,8 @@ def _sources(path: Path) -> dict[str, ArraySource]:
             )
         dtype = DTYPES[entry["dtype"]]
         offset, shape = 8 + length + entry["data_offsets"][0], tuple(entry["shape"])
-        start = partial(bytes_after, path, offset)
-        whole = partial(_map, path, dtype, offset, shape)
-        sources[name] = ArraySource(dtype, shape, False, start, whole)
+        sources[name] = array_in_file(path, dtype, shape, offset)
     return sources
-
-
-def _map(
-    path: Path, dtype: np.dtype, offset: int, shape: tuple[int, ...]
-) -> np.ndarray:
-    """The array without reading it; the system loads the pages that are used."""
-    if 0 in shape:
-        return np.empty(shape, dtype)
-    return np.memmap(path, dtype, "r", offset, shape)
 
 
 @dataclass(frozen=True, kw_only=True)

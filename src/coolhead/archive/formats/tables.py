@@ -7,6 +7,7 @@ and any table an `id`.
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,6 @@ from coolhead.archive.prediction_file import Columns, PredictionFile, refuse_dam
 from coolhead.numerics.class_names import number_truth
 from coolhead.suggest import suggest
 
-# The parser of Arrow files panics on some forged ones.
-UNREADABLE = (PolarsError, PanicException)
 BYTES_PER_PIECE = 2**24
 SINGLES = {"label": "labels", "domain": "domains", "id": "ids"}
 PREFIXES = {"logits": "logit_", "probabilities": "prob_", "features": "feature_"}
@@ -32,11 +31,9 @@ def open_table(path: Path, kind: str, keep: Sequence[str] = ()) -> PredictionFil
 
     keep : names of further columns that blocks hold as they are, under "kept".
     """
-    try:
+    with _readable(path):
         frame, schema, held = _scan(path, kind)
         n_rows = None if kind == "csv" else frame.select(pl.len()).collect().item()
-    except UNREADABLE as error:
-        refuse_damaged(path, error)
     _refuse_repeated(path, schema)
     groups = {name: _members(path, schema, name) for name in PREFIXES}
     groups = {name: members for name, members in groups.items() if members}
@@ -71,18 +68,14 @@ def open_table(path: Path, kind: str, keep: Sequence[str] = ()) -> PredictionFil
     )
 
     def blocks(step: int) -> Iterator[Columns]:
-        try:
+        with _readable(path):
             for batch in batches(chunk_size=step):
                 if batch.height:
                     yield arrays(batch)
-        except UNREADABLE as error:
-            refuse_damaged(path, error)
 
     def load() -> Columns:
-        try:
+        with _readable(path):
             return arrays(frame.collect())
-        except UNREADABLE as error:
-            refuse_damaged(path, error)
 
     return PredictionFile(
         path,
@@ -96,6 +89,16 @@ def open_table(path: Path, kind: str, keep: Sequence[str] = ()) -> PredictionFil
         label_names=label_names,
         named_labels=_is_text(schema.get("label")),
     )
+
+
+@contextmanager
+def _readable(path: Path) -> Iterator[None]:
+    """What polars cannot read is a damaged file."""
+    try:
+        yield
+    # The parser of Arrow files panics on some forged ones.
+    except (PolarsError, PanicException) as error:
+        refuse_damaged(path, error)
 
 
 def _scan(path: Path, kind: str) -> tuple[pl.LazyFrame, pl.Schema, int]:
@@ -262,10 +265,8 @@ def _is_text(kind: Any) -> bool:
 def _distinct(frame: pl.LazyFrame, path: Path) -> set[str]:
     """The different labels of a whole table, "" for empty cells."""
     labels = pl.col("label").cast(pl.String).fill_null("")
-    try:
+    with _readable(path):
         return set(frame.select(labels.unique()).collect().to_series())
-    except UNREADABLE as error:
-        refuse_damaged(path, error)
 
 
 def _labels(series: pl.Series, names: tuple[str, ...] | None) -> np.ndarray:

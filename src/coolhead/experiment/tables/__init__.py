@@ -18,7 +18,7 @@ from coolhead.experiment.tables import (
 from coolhead.experiment.tables.beside_paper import Published
 from coolhead.experiment.tables.run_scores import RunScores, load_scores
 from coolhead.experiment.tables.table import FORMATS, Table, page_layout, render_table
-from coolhead.files import atomic_path
+from coolhead.files import write_text
 
 __all__ = ["Table", "all_tables", "page_layout", "render_table", "write_tables"]
 
@@ -95,7 +95,6 @@ def write_tables(tables: list[Table], folder: str | Path, form: str) -> list[Pat
         text = render_table(table, form)
         # A name that came from a file of the user stays inside the folder.
         path = folder / f"{file_safe(table.name)}.{FORMATS[form]}"
-        with atomic_path(path) as temporary:
-            temporary.write_text(text + "\n", encoding="utf-8")
+        write_text(path, text + "\n")
         paths.append(path)
     return paths

@@ -54,7 +54,8 @@ def candidate_means(scores: RunScores) -> dict[str, np.ndarray]:
     return {
         name: values
         for name, values in found.items()
-        if not _sees_target(name) and not np.isnan(values[~np.isnan(before)]).any()
+        if not known_method(name).sees_target
+        and not np.isnan(values[~np.isnan(before)]).any()
     }
 
 
@@ -93,7 +94,7 @@ def describe_answer(scores: RunScores, noun: str) -> dict[str, Any]:
 
 
 def _sentence(found: dict[str, Any]) -> str:
-    plural = _plural(found["n"], found["noun"])
+    places = plural(found["n"], found["noun"])
     numbers = (
         f"from {found['before']:.1f} % to {found['after']:.1f} % (change "
         f"{found['change']:+.1f} points, 95 % interval {found['low']:+.1f} to "
@@ -103,7 +104,7 @@ def _sentence(found: dict[str, Any]) -> str:
         return (
             "Leave the classifier uncalibrated: no method without target data lowers "
             f"its calibration error. The best, {found['label']}, takes it {numbers} "
-            f"over {plural}."
+            f"over {places}."
         )
     harm = f"makes it worse in {found['n_worse'] or 'none'} of them"
     if found["n"] == 1:
@@ -113,7 +114,7 @@ def _sentence(found: dict[str, Any]) -> str:
         why = ", rows of other domains do not help here"
     doubt = "; the interval includes no gain" if not found["high"] < 0 else ""
     return (
-        f"Use {found['label']}{why}: over {plural} it takes the mean calibration error "
+        f"Use {found['label']}{why}: over {places} it takes the mean calibration error "
         f"{numbers} and {harm}{doubt}."
     )
 
@@ -121,7 +122,7 @@ def _sentence(found: dict[str, Any]) -> str:
 def _how(method: str) -> str | None:
     """Class and rows of a method, so that a reader can repeat the fit."""
     known = known_method(method)
-    if known is None or known.maker is None:
+    if known.maker is None:
         return None
     return (
         f"{known.maker.__name__}, fitted on labelled rows of: {', '.join(known.rows)}"
@@ -168,10 +169,6 @@ def _chosen_elsewhere(scores: RunScores) -> float | None:
     return float(np.nanmean(np.concatenate(reached)))
 
 
-def _sees_target(method: str) -> bool:
-    known = known_method(method)
-    return known is not None and known.sees_target
-
-
-def _plural(count: int, noun: str) -> str:
+def plural(count: int, noun: str) -> str:
+    """A number of things, as in "1 split" and "2 splits"."""
     return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -129,8 +129,7 @@ def _first(
     value: str = "ece_percent_mean",
     sd: str | None = "ece_percent_std",
 ) -> Printed | None:
-    known = known_method(method)
-    name = None if known is None else known.paper
+    name = known_method(method).paper
     if name is None:
         return None
     conditions = [_same(pl.col(key), wanted) for key, wanted in where.items()]

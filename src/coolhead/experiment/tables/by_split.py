@@ -1,6 +1,6 @@
 """Split by split: intervals, asterisks, and the calibration gain."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import polars as pl
 
@@ -32,21 +32,15 @@ def ece_by_split(
     n_bootstrap : resamples of the run, if it is to be told that they were too few.
     """
     cells = TableBuilder()
-    for split in scores.splits:
-        for method in scores.methods:
-            found = scores.of(method, split=split)
-            if found.is_empty():
-                continue
-            mean, sd, low, high = _averages(found, "ece")
-            mark = _mark(scores, method, split, published)
-            cells.add(split, label(method), mean, sd=sd, low=low, high=high, mark=mark)
-            if published is not None:
-                where = (method, found["source"][0], found["target"][0])
-                printed = published.by_split(*where)
-                star = "*" if published.has_asterisk(*where) else ""
-                published.compare(
-                    cells, split, label(method), mean, sd, printed, mark=star
-                )
+    for split, method, found in _each_result(scores):
+        mean, sd, low, high = _averages(found, "ece")
+        mark = _mark(scores, method, split, published)
+        cells.add(split, label(method), mean, sd=sd, low=low, high=high, mark=mark)
+        if published is not None:
+            where = (method, found["source"][0], found["target"][0])
+            printed = published.by_split(*where)
+            star = "*" if published.has_asterisk(*where) else ""
+            published.compare(cells, split, label(method), mean, sd, printed, mark=star)
     notes = [ASTERISK, DAGGER]
     n_others = len(scores.methods) - 1
     if n_bootstrap is not None and draws_for_holm(n_others) > n_bootstrap:
@@ -83,17 +77,17 @@ def asterisks(scores: RunScores, published: Published) -> Table:
 def gain_by_split(scores: RunScores, published: Published | None = None) -> Table:
     """Fall of the Brier score against uncalibrated, with its interval."""
     cells = TableBuilder()
-    for split in scores.splits:
-        for method in scores.methods:
-            if method == "uncalibrated":
-                continue
-            found = scores.of(method, split=split)
-            if found.is_empty():
-                continue
-            mean, _, low, high = _averages(found, "gain")
-            mark = "*" if _gain_is_clear(scores, method, split) else ""
-            cells.add(split, label(method), mean, low=low, high=high, mark=mark)
-            _add_printed_gain(cells, published, found, split, method)
+    for split, method, found in _each_result(scores):
+        if method == "uncalibrated":
+            continue
+        mean, _, low, high = _averages(found, "gain")
+        mark = "*" if _gain_is_clear(scores, method, split) else ""
+        cells.add(split, label(method), mean, low=low, high=high, mark=mark)
+        if published is not None:
+            where = (method, found["source"][0], found["target"][0])
+            printed = published.gain(*where)
+            if printed is not None:
+                cells.add(split, f"{label(method)}, paper", printed[0])
     notes = (
         "Brier score (summed over classes) uncalibrated minus calibrated, positive is "
         "better. For temperatures that depend on the features it is a gain in score, "
@@ -103,18 +97,13 @@ def gain_by_split(scores: RunScores, published: Published | None = None) -> Tabl
     return Table("gain", title, cells.frame(), notes, "split")
 
 
-def _add_printed_gain(
-    cells: TableBuilder,
-    published: Published | None,
-    found: pl.DataFrame,
-    split: str,
-    method: str,
-) -> None:
-    if published is None:
-        return
-    printed = published.gain(method, found["source"][0], found["target"][0])
-    if printed is not None:
-        cells.add(split, f"{label(method)}, paper", printed[0])
+def _each_result(scores: RunScores) -> Iterator[tuple[str, str, pl.DataFrame]]:
+    """Split, method and their rows, wherever the method has some."""
+    for split in scores.splits:
+        for method in scores.methods:
+            found = scores.of(method, split=split)
+            if not found.is_empty():
+                yield split, method, found
 
 
 def _averages(found: pl.DataFrame, metric: str) -> list[float]:

@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
+from coolhead.experiment.tables.counts import PAPER_METHODS
 from coolhead.experiment.tables.ratio_difference import split_means
 from coolhead.experiment.tables.run_scores import RunScores, column_mean, label
 
-PAPER_METHODS = ("set-level", "nearest-cluster", "regression", "ensemble")
 RIVALS = ("source-only", "transcal", "wts")
 MINOR = 1.0
 

@@ -92,8 +92,7 @@ def seed_deviation(frame: pl.DataFrame, column: str) -> float | None:
 
 def label(method: str) -> str:
     """The name of a method as it stands in tables."""
-    known = known_method(method)
-    return method if known is None else known.label
+    return known_method(method).label
 
 
 def proposed(methods: Sequence[str]) -> list[str]:
@@ -108,13 +107,12 @@ def competing(methods: Sequence[str]) -> list[str]:
 
 def seen_of_target(method: str) -> str:
     """What a method sees of the target, in words; empty of most."""
-    known = known_method(method)
-    return "" if known is None else known.seen_of_target
+    return known_method(method).seen_of_target
 
 
 def _sees_labels(method: str) -> bool:
     known = known_method(method)
-    return known is not None and (known.is_oracle or known.labels > 0)
+    return known.is_oracle or known.labels > 0
 
 
 def _by_number(name: str) -> list[tuple[bool, int, str]]:
@@ -136,23 +134,13 @@ def load_scores(run: str | Path) -> dict[str, RunScores]:
 
 def scores_by_classifier(results: pl.DataFrame) -> dict[str, RunScores]:
     """The same from the table of results; empty if that is."""
-    wide = results.pivot(
+    rate = pl.col("metric").str.contains(f"^({'|'.join(PER_CENT)})(_|$)")
+    shown = pl.when(rate).then(pl.col("value") * 100).otherwise(pl.col("value"))
+    wide = results.with_columns(value=shown).pivot(
         on="metric", index=[*KEY_COLUMNS, "method"], values="value"
-    ).with_columns(
-        pl.col(column) * 100 for column in _metrics(results) if _is_rate(column)
     )
     if "n_evaluated" in wide.columns:
         # A target without rows has no scores to average.
         wide = wide.filter(pl.col("n_evaluated") > 0)
-    names = dict.fromkeys(wide["classifier"])
-    return {
-        name: RunScores(wide.filter(pl.col("classifier") == name)) for name in names
-    }
-
-
-def _metrics(results: pl.DataFrame) -> list[str]:
-    return list(dict.fromkeys(results["metric"]))
-
-
-def _is_rate(metric: str) -> bool:
-    return any(metric == name or metric.startswith(f"{name}_") for name in PER_CENT)
+    parts = wide.partition_by("classifier", as_dict=True)
+    return {name: RunScores(part) for (name,), part in parts.items()}

@@ -98,18 +98,13 @@ def render_table(table: Table, form: str) -> str:
         raise ValueError(f"format is {form!r}; wanted one of {wanted}")
     if form == "csv":
         return without_formulas(table.cells).write_csv(float_precision=6).rstrip("\n")
-    header, body = page_layout(table)
-    return (
-        _latex(table, header, body)
-        if form == "latex"
-        else _markdown(table, header, body)
-    )
+    write = _latex if form == "latex" else _markdown
+    return write(table, *page_layout(table))
 
 
 def page_layout(table: Table) -> tuple[list[str], list[list[str]]]:
     """Header and rows of formatted cells."""
-    rows = _in_order(table.cells["row"])
-    columns = _in_order(table.cells["column"])
+    rows, columns = (dict.fromkeys(table.cells[name]) for name in ("row", "column"))
     texts = {
         (cell["row"], cell["column"]): _cell_text(
             cell, 0 if cell["column"] in table.whole else table.digits
@@ -120,10 +115,6 @@ def page_layout(table: Table) -> tuple[list[str], list[list[str]]]:
         [row, *(texts.get((row, column), "") for column in columns)] for row in rows
     ]
     return [table.corner, *columns], body
-
-
-def _in_order(names: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(names))
 
 
 def _cell_text(cell: dict[str, Any], digits: int) -> str:

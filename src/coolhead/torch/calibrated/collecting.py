@@ -1,7 +1,6 @@
 """From a network and its data loaders to a calibrated network, in one call."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from coolhead.models.torch import call, frozen
 from coolhead.numerics.arrays import readable
 from coolhead.progress import progress_bars
 from coolhead.torch.calibrated.module import CalibratedModule
-from coolhead.torch.calibrated.reading import Capture, pool
+from coolhead.torch.calibrated.reading import captured, pool
 
 Loaders = Iterable[Any] | Mapping[str, Iterable[Any]]
 
@@ -125,12 +124,15 @@ def collect_predictions(
     rng = np.random.default_rng(0)
     parts: list[tuple] = []
     domains: list[np.ndarray] = []
-    capture, hook = Capture.of(model, feature_layer)
-    with frozen(model), _removed(hook), progress_bars(shown=progress) as tell:
+    with (
+        frozen(model),
+        captured(model, feature_layer) as capture,
+        progress_bars(shown=progress) as tell,
+    ):
         for domain, loader in named.items():
             for number, (batch, labels) in enumerate(_pairs(loader, domain), 1):
                 output = call(model, batch)
-                seen = None if capture is None else capture.take()
+                seen = capture.take()
                 if feature_layer is None and np.ndim(scores_in(output)) > 2:
                     seen = None  # of every token: asked for by name, or not at all
                 part = _rows(output, seen, labels, ignore_index, rows_per_batch, rng)
@@ -146,16 +148,6 @@ def collect_predictions(
         np.concatenate(labels),
         np.concatenate(domains),
     )
-
-
-@contextmanager
-def _removed(hook: Any) -> Iterator[None]:
-    """Leave no hook in the network of somebody else."""
-    try:
-        yield
-    finally:
-        if hook is not None:
-            hook.remove()
 
 
 def _length(loader: Any) -> int | None:

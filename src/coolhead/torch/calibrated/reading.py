@@ -19,16 +19,23 @@ def feature_reader(
     Features are the output of the layer of that name or, without a name, the input
     of the classifier. A network without linear layers gives its output as features.
     """
-    capture, hook = Capture.of(module, feature_layer)
+    with captured(module, feature_layer) as capture:
 
-    def read(images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        output = module(images)
-        seen = None if capture is None else capture.take()
-        features = output if seen is None else seen
-        return pool(features, feature_layer or "the network"), output
+        def read(images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+            output = module(images)
+            seen = capture.take()
+            features = output if seen is None else seen
+            return pool(features, feature_layer or "the network"), output
 
-    try:
         yield read
+
+
+@contextmanager
+def captured(model: torch.nn.Module, feature_layer: str | None) -> Iterator["Capture"]:
+    """A `Capture` that leaves no hook in the network of somebody else."""
+    capture, hook = Capture.of(model, feature_layer)
+    try:
+        yield capture
     finally:
         if hook is not None:
             hook.remove()
@@ -41,16 +48,14 @@ class Capture:
         self.seen: dict[int, Any] = {}
 
     @classmethod
-    def of(
-        cls, model: torch.nn.Module, feature_layer: str | None
-    ) -> tuple[Self | None, Any]:
+    def of(cls, model: torch.nn.Module, feature_layer: str | None) -> tuple[Self, Any]:
         """Keep the output of the named layer, or the input of the classifier.
 
-        Returns the hook, too, by which that ends; None twice where there is no layer.
+        Returns the hook, too, by which that ends; None where there is no layer.
         """
         capture, layer = cls(), find_layer(model, feature_layer)
         if layer is None:
-            return None, None
+            return capture, None
         if feature_layer is None:
             return capture, layer.register_forward_pre_hook(capture.keep_input)
         return capture, layer.register_forward_hook(capture.keep_output)

@@ -1,4 +1,4 @@
-"""From a folder of images to the archive of a network fine-tuned on its sources."""
+"""From images to the archive of a network fine-tuned on its sources."""
 
 from dataclasses import asdict
 from os import PathLike
@@ -6,17 +6,17 @@ from pathlib import Path
 from typing import Any
 
 from coolhead.archive import DomainArchive
+from coolhead.archive.formats.safetensors import tensors_path
 from coolhead.datasets.divide import division_record, split_large_small
-from coolhead.datasets.folders import list_images
 from coolhead.datasets.images import ImageTable
-from coolhead.files import atomic_path, check_output
+from coolhead.files import check_output
 from coolhead.torch.images.backbones import load_backbone
 from coolhead.torch.images.extraction import extract
 from coolhead.torch.images.finetuning import FinetuneSettings, finetune
 
 
 def finetune_and_extract(
-    images: ImageTable | str | PathLike,
+    images: ImageTable,
     source: list[str],
     out: str | PathLike,
     *,
@@ -57,8 +57,6 @@ def finetune_and_extract(
     """
     beside = Path(f"{out}.weights.safetensors")
     check_output(beside, inputs=[] if weights is None else [weights])
-    if not isinstance(images, ImageTable):
-        images = list_images(images, skip_bad=skip_bad, decode=True)
     network = load_backbone(
         backbone,
         weights=None if weights is None else Path(weights),
@@ -104,12 +102,8 @@ def finetune_and_extract(
 
 
 def _save_weights(module, path: Path) -> None:
-    from safetensors import SafetensorError
     from safetensors.torch import save_file
 
     state = {name: value.contiguous() for name, value in module.state_dict().items()}
-    try:
-        with atomic_path(path) as temporary:
-            save_file(state, temporary)
-    except SafetensorError as error:
-        raise OSError(f"cannot write {path}: {error}") from error
+    with tensors_path(path) as temporary:
+        save_file(state, temporary)

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from coolhead.files import atomic_path, check_output_folder, only_one
+from coolhead.files import atomic_path, check_output_folder, only_one, write_text
 
 MARK, LOCK = "coolhead-extraction.json", "coolhead-extraction.lock"
 # The mark is the first thing written; what a kill leaves of that is no shard.
@@ -62,8 +62,7 @@ class ShardFolder:
         if path.exists():
             self._compare(self._read_mark(path))
             return
-        with atomic_path(path) as temporary:
-            temporary.write_text(json.dumps(self.plan))
+        write_text(path, json.dumps(self.plan))
 
     def _read_mark(self, path: Path) -> dict[str, Any]:
         try:
