@@ -18,8 +18,9 @@ from coolhead.numerics.single_thread import blas_threads
 # Below this many elements, starting threads costs more than it saves.
 WORTHWHILE = 2**20
 
-# After each short step a thread would wait for the interpreter's lock. The blocks of all
-# threads together fill a last-level cache, and none is shorter. The bits are the same.
+# After each short step a thread would wait for the interpreter's lock. The blocks of
+# all threads together fill a last-level cache, and none is shorter. The bits are the
+# same.
 ELEMENTS_IN_WORK = 2**21
 SHORTEST_SHARED_BLOCK = 2**18
 TURNS = 4
