@@ -70,8 +70,13 @@ def test_words_of_the_picture_are_its_numbers():
     picture = (DOCS / "pictures" / "before-after.svg").read_text()
     shown = [round(float(found)) for found in re.findall(r"ECE ([\d.]+) %", picture)]
     for path in (ROOT / "README.md", DOCS / "index.md"):
-        told = re.findall(r"(\d+) per cent", path.read_text())
-        assert list(map(int, told)) == shown
+        lines = [
+            re.findall(r"(\d+) per cent", line)
+            for line in path.read_text().splitlines()
+        ]
+        told = [list(map(int, line)) for line in lines if line]
+        # Once, or once for each theme.
+        assert told in ([shown], [shown, shown])
 
 
 def included():
