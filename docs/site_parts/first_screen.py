@@ -7,7 +7,7 @@ from pathlib import Path
 import coolhead as ch
 from coolhead.cli.demo import CALIBRATION, SOURCE, TARGET, arrive
 from coolhead.figures import reliability
-from coolhead.figures.style import AFTER, BEFORE, GREY, INK, PALE, PAPER
+from coolhead.figures.style import AFTER, BEFORE, BEFORE_WORDS, GREY, INK, PALE, PAPER
 from coolhead.figures.svg import draw_svg
 
 WORDS = (
@@ -21,6 +21,7 @@ DARK = {
     GREY: "#aeb6bf",
     PALE: "#5b6670",
     BEFORE: "#f0924a",
+    BEFORE_WORDS: "#f0924a",
     AFTER: "#5b9bd9",
 }
 
@@ -74,7 +75,7 @@ def picture() -> str:
             reliability(ch.reliability_curve(unseen.labels, probabilities), ax)
             ax.set_title(f"{name}: {ax.get_title().partition(',')[0]}")
             ax.label_outer()
-        axes[0].text(0.04, 0.88, "hatched:\nmore sure than right", color=BEFORE)
+        axes[0].text(0.04, 0.88, "hatched:\nmore sure than right", color=BEFORE_WORDS)
         axes[1].text(0.04, 0.88, "hatched:\nless sure than right", color=AFTER)
 
     return draw_svg((7.6, 4.2), draw, WORDS)
