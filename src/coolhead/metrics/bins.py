@@ -79,7 +79,7 @@ def _sums_of_pairs(
     sums = np.zeros((n_bins + 1, MOST_BINS + 1), complex)
     np.add.at(sums.reshape(-1), bins, gaps.view(complex))
     sums = sums[:, : n_bins + 1]
-    total = sums.real.sum(axis=0) + sums.imag.sum(axis=1)
+    total = np.real(sums).sum(axis=0) + np.imag(sums).sum(axis=1)
     total[1] += total[0]
     return total[1:]
 
