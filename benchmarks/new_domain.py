@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from new_domain_report import report
 from new_domain_scores import Rows, Split, score
+from origin import print_origin
 
 from coolhead.archive import DomainArchive, load_archive
 from coolhead.calibrators.auto import AutoCalibrator
@@ -117,6 +118,7 @@ def main() -> None:
     parser.add_argument("--simulate", type=int, help="repetitions, without archives")
     given = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
+    print_origin()
     if given.simulate:
         from new_domain_simulated import simulate
 

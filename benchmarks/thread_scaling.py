@@ -3,13 +3,15 @@
     python benchmarks/thread_scaling.py [--rows 50000] [--classes 1000] [--threads 2]
 
 Medians of seven in one process, best beside; the machine must be otherwise idle. The
-results are compared bit by bit.
+results are compared bit by bit. Markdown on standard output;
+experiments/thread-scaling.md is kept so.
 """
 
 import argparse
 import time
 
 import numpy as np
+from origin import print_origin
 from threadpoolctl import threadpool_limits
 
 import coolhead as ch
@@ -37,6 +39,7 @@ def main() -> None:
             for line in evaluate_domains(calibrator, archive, n_draws=100)
         ],
     }
+    print_origin()
     print("| work | 1 thread, s | best | threads, s | best | times faster | bits |")
     print("|---|---|---|---|---|---|---|")
     for name, call in work.items():

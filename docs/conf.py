@@ -77,4 +77,5 @@ html_theme_options = {
     "show_prev_next": True,
 }
 html_context = {"default_mode": "auto"}
-html_sidebars = {"changelog": [], "cite": [], "index": []}
+# Pages of the upper row that have none below them.
+html_sidebars = {"index": [], "start-here": [], "which-method": []}

@@ -39,7 +39,7 @@ for place, found in enumerate(intervals):
     axis.vlines(place, 100 * found.low, 100 * found.high, lw=6, alpha=0.4)
     axis.plot(place, 100 * found.estimate, "o", color="C0")
 axis.axhline(100 * truth, color="grey", linestyle=":")
-axis.text(4.4, 100 * truth + 1, "the truth", ha="right", color="grey")
+axis.text(2.5, 100 * truth + 2, "the truth", ha="center", color="grey")
 axis.set_xticks(range(len(counts)), map(str, counts))
 axis.set(xlabel="labels of the new domain", ylabel="accuracy (%)", ylim=(0, 100))
 axis.set_title("expected accuracy with its 90 % interval")

@@ -29,8 +29,8 @@ figure, axes = plt.subplots(1, 2, figsize=(8, 2.8), sharex=True)
 for axis, (source, fit) in zip(axes, fits.items(), strict=True):
     reach = np.exp(1.96 * fit.log_temperature_se)
     left, right = fit.temperature / reach, fit.temperature * reach
-    axis.hlines(fit.groups, left, right, lw=3, alpha=0.5)
-    axis.plot(fit.temperature, fit.groups, "o")
+    axis.hlines(fit.groups, left, right, lw=6, alpha=0.5)
+    axis.plot(fit.temperature, fit.groups, "o", markersize=8)
     axis.axvline(1, color="grey", linestyle=":")
     axis.set(xscale="log", xlabel="best temperature", ylim=(-0.5, 2.5))
     axis.set_xticks([1, 2, 4, 8], ["1", "2", "4", "8"])

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -66,6 +67,13 @@ def run(words: list[str], folder: Path) -> float:
     return time.perf_counter() - started
 
 
+def commit() -> str:
+    """The commit that is checked out, in short."""
+    asked = ["git", "rev-parse", "--short", "HEAD"]
+    said = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True)
+    return said.stdout.strip() or "unknown"
+
+
 def main(wheel: str) -> None:
     rows = []
     with tempfile.TemporaryDirectory() as name:
@@ -84,8 +92,9 @@ def main(wheel: str) -> None:
     load, cores = os.getloadavg()[2], os.cpu_count()
     lines = [
         "# A new user's ten minutes",
-        f"Written by `scripts/ten_minutes.py` with Python {sys.version.split()[0]}, "
-        "from a package index on the same machine.",
+        f"Written by `python scripts/ten_minutes.py {Path(wheel).name}` on "
+        f"{datetime.now(UTC):%Y-%m-%d} with Python {sys.version.split()[0]}, from a "
+        f"package index on the same machine, commit {commit()}.",
         "",
         "| step | command | seconds |",
         "|---|---|---|",

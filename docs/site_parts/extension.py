@@ -7,7 +7,14 @@ results, or from a run at build time.
 from pathlib import Path
 from typing import Any
 
-from site_parts import first_screen, measured, plain_text, reference, sources
+from site_parts import (
+    first_screen,
+    measured,
+    origins,
+    plain_text,
+    reference,
+    sources,
+)
 
 # Folder below docs/ of the pages written at build time; not under version control.
 GENERATED = "reference"
@@ -29,3 +36,4 @@ def _write_pages(app: Any, config: Any) -> None:
     docs = Path(app.srcdir)
     reference.write(docs / GENERATED)
     first_screen.write(docs / "_static" / "made")
+    origins.write(docs, docs / "_static" / "made")

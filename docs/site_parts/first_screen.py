@@ -1,38 +1,57 @@
 """What the first page shows: one picture and one answer, measured while building."""
 
+import re
 from hashlib import sha256
 from pathlib import Path
 
 import coolhead as ch
 from coolhead.cli.demo import CALIBRATION, SOURCE, TARGET, arrive
 from coolhead.figures import reliability
-from coolhead.figures.style import AFTER, BEFORE
+from coolhead.figures.style import AFTER, BEFORE, BEFORE_WORDS, GREY, INK, PALE, PAPER
 from coolhead.figures.svg import draw_svg
 
 WORDS = (
     f"Reliability of a sentiment classifier trained on {SOURCE} reviews, on {TARGET} "
     "it has never seen, before and after calibration"
 )
+# The same on the ground of the dark theme.
+DARK = {
+    PAPER: "#14181e",
+    INK: "#d3dbe3",
+    GREY: "#aeb6bf",
+    PALE: "#5b6670",
+    BEFORE: "#f0924a",
+    BEFORE_WORDS: "#f0924a",
+    AFTER: "#5b9bd9",
+}
 
 
 def write(folder: Path) -> None:
-    """Both files, unless the package has written them as it is now."""
+    """All three files, unless the package has written them as it is now."""
     stamp, now = folder / "written-by", digest(Path(ch.__file__).parent)
     if stamp.exists() and stamp.read_text() == now:
         return
     folder.mkdir(parents=True, exist_ok=True)
     answer = "\n".join(arrive()).strip()
     (folder / "arrival.txt").write_text(answer + "\n", encoding="utf-8")
-    (folder / "before-after.svg").write_text(picture(), encoding="utf-8")
+    drawn = picture()
+    (folder / "before-after.svg").write_text(drawn, encoding="utf-8")
+    (folder / "before-after-dark.svg").write_text(in_the_dark(drawn), encoding="utf-8")
     stamp.write_text(now)
 
 
 def digest(package: Path) -> str:
-    """Of all source files: another line of code may be another number."""
+    """Of all source files and this one: another line of code may be another number."""
     found = sha256()
-    for path in sorted(package.rglob("*.py")):
+    for path in [Path(__file__), *sorted(package.rglob("*.py"))]:
         found.update(path.read_bytes())
     return found.hexdigest()
+
+
+def in_the_dark(drawn: str) -> str:
+    """The picture with every colour of the light theme replaced, all at once."""
+    pattern = re.compile("|".join(DARK))
+    return pattern.sub(lambda found: DARK[found[0]], drawn)
 
 
 def picture() -> str:
@@ -56,7 +75,7 @@ def picture() -> str:
             reliability(ch.reliability_curve(unseen.labels, probabilities), ax)
             ax.set_title(f"{name}: {ax.get_title().partition(',')[0]}")
             ax.label_outer()
-        axes[0].text(0.04, 0.88, "hatched:\nmore sure than right", color=BEFORE)
+        axes[0].text(0.04, 0.88, "hatched:\nmore sure than right", color=BEFORE_WORDS)
         axes[1].text(0.04, 0.88, "hatched:\nless sure than right", color=AFTER)
 
     return draw_svg((7.6, 4.2), draw, WORDS)

@@ -6,6 +6,7 @@ import tomllib
 from fnmatch import fnmatch
 
 import pytest
+import yaml
 from pages import (
     BUILT,
     DOCS,
@@ -18,6 +19,7 @@ from pages import (
 )
 
 import coolhead as ch
+from coolhead.figures import style
 
 sys.path.insert(0, str(DOCS))
 from site_parts import first_screen, plain_text, reference
@@ -119,6 +121,27 @@ def test_one_version_everywhere():
     (cited,) = re.findall(r"^version: (.*)$", (ROOT / "CITATION.cff").read_text(), re.M)
     latest = re.search(r"^## (\S+)", (ROOT / "CHANGELOG.md").read_text(), re.M)[1]
     assert {project["version"], cited, latest} == {ch.__version__}
+
+
+def test_the_dark_picture_has_no_colour_of_the_light_one():
+    drawn = " ".join(f"fill: {colour};" for colour in first_screen.DARK)
+    dark = first_screen.in_the_dark(drawn)
+    assert not any(f"fill: {colour};" in dark for colour in (style.PAPER, style.INK))
+    assert dark.split() == [
+        word for new in first_screen.DARK.values() for word in ("fill:", f"{new};")
+    ]
+
+
+def test_workflows_run_what_is_there():
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.M)
+    for workflow in (ROOT / ".github" / "workflows").glob("*.yml"):
+        read = yaml.safe_load(workflow.read_text())
+        assert read["permissions"] == {"contents": "read"}
+        for job in read["jobs"].values():
+            for command in (step["run"] for step in job["steps"] if "run" in step):
+                program, *words = command.split()
+                found = ROOT.joinpath(program).exists()
+                assert words[0] in targets if program == "make" else found
 
 
 def test_actions_are_pinned_by_commit():

@@ -82,9 +82,13 @@ def summarise_classifier(
 
 
 def _seeing(methods: list[str]) -> str:
-    """Who sees what of the target, in words."""
-    seen = {label(name): seen_of_target(name) for name in methods}
-    return ", ".join(f"{name} ({words})" for name, words in seen.items() if words)
+    """What is seen of the target and by whom, in words: each kind once."""
+    who: dict[str, list[str]] = {}
+    for name in methods:
+        if words := seen_of_target(name):
+            # Some names hold a comma.
+            who.setdefault(words, []).append(label(name).replace(", ", " with "))
+    return "; ".join(f"{words}: {', '.join(names)}" for words, names in who.items())
 
 
 def _answer(data: ReportData, scores: RunScores) -> dict[str, Any]:
