@@ -31,6 +31,7 @@ from coolhead.experiment.protocol_files import load_protocol
 from coolhead.experiment.results import read_table
 from coolhead.experiment.splits import make_splits
 from coolhead.experiment.sweep import run_cell, run_sweep
+from coolhead.experiment.workers import end_workers
 
 SIZES = {"office-home": (OFFICE_HOME, 65), "domainnet": (DOMAINNET_TEST, 345)}
 METHODS = (
@@ -90,8 +91,6 @@ class Memory(Thread):
 
 def measure(name: str, archives: Path, folder: Path, jobs: int) -> dict:
     """Run the sweep; return wall and CPU seconds and the memory."""
-    from joblib.externals.loky import get_reusable_executor
-
     protocol = paper_protocol(name, archives)
     memory = Memory()
     memory.start()
@@ -99,7 +98,7 @@ def measure(name: str, archives: Path, folder: Path, jobs: int) -> dict:
     outcome = run_sweep(protocol, folder, jobs=jobs)
     wall = time.perf_counter() - start
     memory.over.set()
-    get_reusable_executor().shutdown(wait=True)
+    end_workers()  # so that their time is counted
     n_methods = len(set(read_table(outcome.run, "results")["method"]))
     return {
         "sweep": name,

@@ -121,6 +121,12 @@ def test_clusters_from_a_sample():
     )
 
 
+def test_a_sample_of_vectors_is_vectors():
+    rows = da.arange(12, chunks=4)
+    first, second = coolhead.dask.take_sample(3, rows, 2 * rows)
+    assert first.tolist() == [0, 4, 8] and second.tolist() == [0, 8, 16]
+
+
 def test_sample_is_evenly_spaced():
     rows = make_rows(4, 1000)
     spread = distributed(rows, 77)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from coolhead.archive import load_archive
-from coolhead.datasets import list_images
 from coolhead.datasets.formations import simulate as formations
 from coolhead.datasets.formations.shapes import (
     FORMATIONS,
@@ -15,7 +14,6 @@ from coolhead.datasets.formations.shapes import (
 from coolhead.datasets.formations.simulate import (
     contrast_features,
     formation_images,
-    write_formations,
 )
 from coolhead.experiment.formations import load_formations
 from coolhead.heads import train_head
@@ -91,14 +89,6 @@ def test_archive_is_kept(tmp_path, monkeypatch):
     assert len(list((tmp_path / "kept").iterdir())) == 1
     path = next((tmp_path / "kept").iterdir())
     assert "simulated" in load_archive(path).metadata["note"]
-
-
-def test_tree_is_an_image_folder(tmp_path):
-    write_formations(tmp_path / "formations", 6, size=32)
-    table = list_images(tmp_path / "formations")
-    assert len(table) == 60 and len(table.domain_names) == 10
-    assert set(table.class_names) == set(FORMATIONS)
-    assert "simulated" in (tmp_path / "formations" / "README.txt").read_text()
 
 
 def test_backbone_features():

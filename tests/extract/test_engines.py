@@ -118,13 +118,14 @@ def test_an_interrupt_is_no_reason_to_take_torch(tree, tmp_path, monkeypatch, nu
             raise RuntimeError("some symbol is not known") from error
 
     def end(number, frame):
-        raise SystemExit(143)
+        raise SystemExit(128 + number)
 
     monkeypatch.setattr(engines, "_export", interrupted)
-    before = signal.signal(signal.SIGTERM, end)
+    # Whoever runs the tests in the background may have them ignore interrupts.
+    before = signal.signal(number, end)
     try:
-        with pytest.raises((KeyboardInterrupt, SystemExit)):
+        with pytest.raises(SystemExit, match=str(128 + number)):
             run(tree, tiny_network(), tmp_path / "x")
-        assert signal.getsignal(signal.SIGTERM) is end
+        assert signal.getsignal(number) is end
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(number, before)

@@ -6,6 +6,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from coolhead.shift import density_ratio, effective_sample_size, summarise_weights
+from coolhead.shift.compression import compress
 from coolhead.shift.ratio import explained_auroc
 
 
@@ -170,3 +171,18 @@ def test_refuses_what_it_cannot_use():
         summarise_weights(np.ones(3), max_weight=0)
     with pytest.raises(ValueError, match="at least two"):
         density_ratio(rows, rows[:1])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_columns", [256, 1500])
+def test_what_rounding_leaves_is_no_direction(dtype, n_columns):
+    rng = np.random.default_rng(0)
+    known, new = (rng.normal(size=(900, 5)) for _ in range(2))
+    mixed = rng.normal(size=(5, n_columns))
+    found = compress([(x @ mixed).astype(dtype) for x in (known, new)], 50, 0)
+    assert [part.shape for part in found] == [(900, 5)] * 2
+
+
+def test_constant_features_have_one_direction():
+    found = compress([np.ones((30, 80)), np.ones((20, 80))], 50, 0)
+    assert [part.shape for part in found] == [(30, 1), (20, 1)]

@@ -136,7 +136,10 @@ def take_sample(n_rows: int, *collections: Any) -> tuple[np.ndarray, ...]:
     """
     first, *others = collections
     table = align(first, **{f"column {i}": c for i, c in enumerate(others, 1)})
-    return tuple(sample_table(table, n_rows).values())
+    found = sample_table(table, n_rows)
+    if found.pop("scores", None) is not None:  # a vector, which was taken for scores
+        found["logits"] = found["logits"][:, 1]
+    return tuple(found.values())
 
 
 @singledispatch

@@ -6,9 +6,6 @@ terrain, palette, clutter, unit sprites and light. Nothing here comes from the g
 and numbers obtained on it are not numbers of the paper.
 """
 
-from os import PathLike
-from pathlib import Path
-
 import numpy as np
 
 from coolhead.datasets.formations.drawing import draw_scene
@@ -59,22 +56,6 @@ def formation_image(
     rng = np.random.default_rng([random_state, code, number])
     units, heading = place_units(FORMATIONS[number % len(FORMATIONS)], rng)
     return draw_scene(MAPS[code], units, heading, size, rng)
-
-
-def write_formations(
-    folder: str | PathLike, n_images: int, *, size: int = 96, random_state: int = 0
-) -> None:
-    """Write the images as a ``map/formation/number.png`` tree."""
-    from PIL import Image
-
-    images, labels, maps = formation_images(
-        n_images, size=size, random_state=random_state
-    )
-    for row, image in enumerate(images):
-        place = Path(folder) / MAP_NAMES[maps[row]] / FORMATIONS[labels[row]]
-        place.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(image).save(place / f"{row % n_images:05d}.png")
-    (Path(folder) / "README.txt").write_text(f"Formations: {NOTE}.\n")
 
 
 def contrast_features(images: np.ndarray, n_cells: int = 12) -> np.ndarray:

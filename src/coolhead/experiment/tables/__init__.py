@@ -7,6 +7,7 @@ import polars as pl
 
 from coolhead.experiment.record import read_run_record
 from coolhead.experiment.results import file_safe, read_or_empty, read_table
+from coolhead.experiment.scoring import metric_name
 from coolhead.experiment.tables import (
     arrivals,
     averages,
@@ -36,7 +37,7 @@ def all_tables(run: str | Path) -> list[Table]:
         n_bootstrap = evaluation["bootstrap"]
         own = _tables_of(run, name, scores, paper, multi_source, n_bootstrap)
         own.append(averages.bins(scores, evaluation["bins"], evaluation["other_bins"]))
-        names = [name.rpartition(":")[2] for name in evaluation.get("metrics", ())]
+        names = [metric_name(name) for name in evaluation.get("metrics", ())]
         own += [extras.own_metrics(scores, names)] if names else []
         tables += own if len(by_classifier) == 1 else [_named(t, name) for t in own]
     if protocol["data"]["kind"] == "formations":
