@@ -229,8 +229,8 @@ def fit_draws(
     calibrator = method.build(n_clusters=n_clusters, random_state=data.random_state)
     if calibrator is None:
         return [FittedMethod(None)]
-    record = data.record(method, calibrator.takes)
-    return [FittedMethod(fit_with(calibrator, record))]
+    takes = getattr(calibrator, "takes", ())
+    return [FittedMethod(fit_with(calibrator, data.record(method, takes)))]
 
 
 def fit_method(method: Method, data: SplitRows, *, n_clusters: int) -> Any:
