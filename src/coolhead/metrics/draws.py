@@ -38,7 +38,9 @@ def each_draw_block(
     at_once : draws in a block.
     scratch : makes the memory that each thread writes to.
     """
-    if isinstance(seed, Generator | np.random.RandomState | np.random.SeedSequence):
+    if isinstance(seed, np.random.RandomState):  # NumPy 2.0 makes no generator of it
+        seed = int(seed.randint(2**62, dtype=np.int64))
+    if isinstance(seed, Generator | np.random.SeedSequence):
         seed = int(np.random.default_rng(seed).integers(2**63))
 
     def turn(number: int, own: Any) -> None:
