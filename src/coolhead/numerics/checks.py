@@ -1,16 +1,249 @@
-"""What may enter: every error names the argument, what was found, what is wanted."""
+"""Anything that looks like an array, as a NumPy array of real numbers."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coolhead.numerics.arrays import readable, real_array, refuse_missing
-from coolhead.numerics.blocks import row_blocks
-from coolhead.numerics.class_names import are_names, number_names, number_truth
-from coolhead.numerics.probabilities import refuse_probabilities
-from coolhead.numerics.threads import each_block
+from coolhead.numerics.blocks import each_block, row_blocks
+
+
+def real_array(values: Any, name: str) -> np.ndarray:
+    """A real NumPy array, not copied unless it holds integers or objects."""
+    if hasattr(values, "toarray"):
+        raise TypeError(
+            f"{name} is a sparse container, but dense data is required; use .toarray()"
+        )
+    array = np.asarray(readable(values, name))
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} has type {array.dtype}")
+    if array.dtype.kind in "iub":
+        return array.astype(np.float64)
+    if array.dtype.kind != "f":
+        try:
+            array = array.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise type(error)(
+                f"{name} has type {array.dtype} ({error}); wanted real numbers"
+            ) from error
+    return array
+
+
+def readable(values: Any, name: str) -> Any:
+    """What NumPy can read: tensors off their device and without their gradient.
+
+    NumPy's masked entries are refused: what lies below a mask must never be used.
+    """
+    if np.ma.is_masked(values):
+        raise ValueError(
+            f"{name} has masked entries, whose values are unknown; wanted an array "
+            "without a mask, e.g. values.filled(...)"
+        )
+    if not hasattr(values, "detach"):
+        return values
+    tensor = values.detach().cpu()
+    # NumPy knows no bfloat16; single precision holds every one of its numbers.
+    return tensor.float() if str(tensor.dtype) == "torch.bfloat16" else tensor
+
+
+def name_array(values: Any, name: str) -> np.ndarray:
+    """Convert names to an array in which missing and nested entries stay objects."""
+    values = readable(values, name)
+    try:
+        array = np.asarray(values)
+    except ValueError:  # sequences of different lengths
+        return np.fromiter(values, object)
+    # NumPy writes NaN in a list of strings as the text "nan".
+    written = array.dtype.kind in "US" and not hasattr(values, "__array__")
+    if written and array.ndim and not all(isinstance(v, str | bytes) for v in values):
+        return np.fromiter(values, object)
+    return array.astype(object) if array.dtype.kind == "T" else array
+
+
+def is_missing(value: Any) -> bool:
+    """None, NaN, and the missing values of pandas, which equal not even themselves."""
+    return value is None or (
+        not isinstance(value, str)
+        and str(value) in ("nan", "NaN", "sNaN", "<NA>", "NaT")
+    )
+
+
+def refuse_missing(values: np.ndarray, name: str, wanted: str) -> None:
+    """Names and labels that are objects may be missing, which sorting trips over."""
+    missing = [row for row, value in enumerate(values) if is_missing(value)]
+    if missing:
+        raise ValueError(
+            f"{name} has no name in row {missing[0]} (found {values[missing[0]]}, "
+            f"{len(missing)} such rows); wanted {wanted} in every row"
+        )
+
+
+def refuse_nested(values: np.ndarray, name: str, wanted: str) -> None:
+    """Refuse tuples, lists and the like, as a MultiIndex of pandas holds them."""
+    for row, value in enumerate(values):
+        if np.iterable(value) and not isinstance(value, str | bytes):
+            raise ValueError(
+                f"{name} holds {repr(value)[:60]} in row {row}; wanted {wanted} in "
+                "every row"
+            )
+
+
+# Rows are taken for probabilities where nearly all are: one bad row proves nothing.
+MOST_ROWS = 0.95
+# However coarsely probabilities are rounded, their sum is not further from one.
+LOOSEST_SUM = 0.25
+# So few rows may sum to one by chance, if "one" is taken generously.
+FEW_ROWS = 4
+
+
+def sum_tolerance(dtype: np.dtype) -> float:
+    """How far a row of unrounded probabilities may miss a sum of one."""
+    return 5e-3 if dtype == np.float16 else 1e-4
+
+
+def rounded_sum_tolerance(values: np.ndarray) -> float:
+    """How far rows (n, k) of probabilities, rounded like these, may miss a sum of 1.
+
+    Half precision, also the one with eight bits, shows in the last bits of single
+    precision; decimals show as whole numbers of hundredths, thousandths, ...
+    """
+    exact = sum_tolerance(values.dtype)
+    with np.errstate(over="ignore"):
+        single = np.ascontiguousarray(values, np.float32)
+    is_single = bool((single == values).all())
+    if is_single:
+        used = np.bitwise_or.reduce(single.view(np.uint32), axis=None)
+        if not used & 0xFFFF:
+            exact = 8e-3  # eight bits were kept, the others perhaps just cut off
+        elif not used & 0x1FFF:
+            exact = 5e-3  # eleven bits were kept
+    noise = np.finfo(np.float32 if is_single else np.float64).eps
+    for decimals in range(2, 7):
+        steps = values.astype(np.float64) * 10**decimals
+        with np.errstate(invalid="ignore"):
+            apart = np.abs(steps - np.rint(steps))
+        if (apart <= noise * 10**decimals).all():
+            worst = values.shape[1] * 0.5 / 10**decimals
+            return min(max(exact, 1.001 * worst), LOOSEST_SUM)
+    return exact
+
+
+def refuse_probabilities(array: np.ndarray, name: str) -> None:
+    """Refuse arrays nearly all of whose rows lie in [0, 1] and sum to one.
+
+    The sum is judged by the rounding that the values themselves show. This is for rows
+    that come together: any single row of logits may sum to one.
+    """
+    n_rows = len(array)
+    if n_rows == 1:
+        return
+    excess, first, others = np.full(n_rows, np.inf), None, 0
+    for block in row_blocks(*array.shape):
+        part = array[block]
+        alike, distance = _like_probabilities(part)
+        excess[block] = np.where(alike, distance, np.inf)
+        others += int((~alike).sum())
+        if others > (1 - MOST_ROWS) * n_rows:
+            return
+        if first is None and alike.any():
+            first = part[alike]
+    if first is None:
+        return
+    few = n_rows < FEW_ROWS
+    slack = sum_tolerance(array.dtype) if few else rounded_sum_tolerance(first)
+    if (excess <= slack).mean() >= MOST_ROWS:
+        raise ValueError(probabilities_message(name))
+
+
+def _like_probabilities(part: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows of a block may be probabilities, and how far their sum is from one."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        distance = np.abs(part.sum(axis=1, dtype=np.float64) - 1)
+        # Written so that NaN, which no comparison holds for, is no probability.
+        alike = (part.min(axis=1) >= 0) & (part.max(axis=1) <= 1 + LOOSEST_SUM)
+        return alike & (distance <= LOOSEST_SUM), distance
+
+
+def probabilities_message(name: str) -> str:
+    return (
+        f"{name} holds probabilities: the rows lie in [0, 1] and sum to 1; wanted "
+        "logits (scores before the softmax). Where only probabilities exist, pass "
+        "coolhead.logits_from_probabilities(p)"
+    )
+
+
+def check_probabilities(
+    probabilities: ArrayLike, name: str = "probabilities", first_row: int = 0
+) -> np.ndarray:
+    """A finite (n, k) array of rows in [0, 1] that sum to one.
+
+    Rounded probabilities may miss one by as much as their own rounding explains.
+    first_row : number of the first row, where the array is a piece of something longer.
+    """
+    array = real_array(probabilities, name)
+    if array.ndim != 2 or 0 in array.shape or array.shape[1] < 2:
+        dense = ", one row per pixel or token: coolhead.models.dense_rows makes them"
+        raise ValueError(
+            f"{name} has shape {array.shape}; wanted (n, k) with k >= 2"
+            + (dense if array.ndim > 2 else "")
+        )
+    for block in row_blocks(*array.shape):
+        part = array[block].astype(np.float64)
+        wrong = _wrong_probabilities(part, sum_tolerance(array.dtype))
+        if wrong.any():
+            alike = _like_probabilities(part)[0]
+            slack = rounded_sum_tolerance(array[block][alike])
+            wrong = _wrong_probabilities(part, slack)
+        if wrong.any():
+            row = int(np.argmax(wrong))
+            number = row + block.start + first_row
+            raise ValueError(
+                f"{name} row {number} is no probability vector (smallest "
+                f"{part[row].min():.4g}, sum {part[row].sum():.6g}); wanted values in "
+                "[0, 1] that sum to 1"
+            )
+    return array
+
+
+def _wrong_probabilities(part: np.ndarray, slack: float) -> np.ndarray:
+    with np.errstate(invalid="ignore"):
+        return ~(
+            (part >= 0).all(axis=1)
+            & (part <= 1 + slack).all(axis=1)
+            & (np.abs(part.sum(axis=1) - 1) <= slack)
+        )
+
+
+def logits_from_probabilities(probabilities: ArrayLike) -> np.ndarray:
+    """Logits whose softmax gives back `probabilities`: their logarithms.
+
+    Parameters
+    ----------
+    probabilities : (n, k) rows that sum to one, or (n,) probabilities of class 1.
+        Zeros are taken as the smallest normal number, so that every logit is finite.
+        Rounded rows may miss a sum of one by their rounding; the softmax makes up for
+        it.
+
+    Returns
+    -------
+    (n, k) array of log-probabilities, which temperature scaling can use as logits:
+    the softmax forgets an additive constant per row, and so does every temperature.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> ch.logits_from_probabilities([[0.5, 0.5], [0.8, 0.2]]).round(2)
+    array([[-0.69, -0.69],
+           [-0.22, -1.61]])
+    """
+    array = real_array(probabilities, "probabilities")
+    if array.ndim == 1:
+        array = np.column_stack([1 - array, array])
+    array = check_probabilities(array)
+    dtype = np.float64 if array.dtype == np.float64 else np.float32
+    logits = array.astype(dtype)
+    np.maximum(logits, np.finfo(dtype).tiny, out=logits)
+    return np.log(logits, out=logits)
 
 
 def check_choice(value: Any, name: str, *known: Any) -> None:
@@ -144,49 +377,6 @@ def _listed(rows: np.ndarray) -> str:
     return ", ".join(str(int(row)) for row in rows[:5]) + more
 
 
-def check_labels(
-    labels: ArrayLike,
-    n_classes: int,
-    n_rows: int,
-    class_names: Sequence[str] | None = None,
-) -> np.ndarray:
-    """Class indices in 0..k-1, one per row of the logits.
-
-    Labels may be names: of `class_names` or, without, in sorted order, as in
-    scikit-learn.
-    """
-    array = np.asarray(readable(labels, "labels"))
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.ndim != 1:
-        raise ValueError(
-            f"labels has shape {array.shape}; wanted one class index per row, "
-            f"({n_rows},)"
-        )
-    if len(array) != n_rows:
-        raise ValueError(
-            f"labels has {len(array)} entries; wanted one label per row, {n_rows}"
-        )
-    if are_names(array):
-        return number_names(array, n_classes, class_names)[0]
-    if array.dtype.kind == "b":
-        return number_truth(array, class_names)
-    if array.dtype.kind == "O" and _are_integers(array):
-        array = array.astype(np.intp)
-    if array.dtype.kind not in "iu":
-        raise ValueError(
-            f"labels has type {array.dtype} (Unknown label type); wanted integers "
-            f"0..{n_classes - 1}, column numbers of the logits"
-        )
-    wrong = np.flatnonzero((array < 0) | (array >= n_classes))
-    if len(wrong):
-        raise ValueError(
-            f"labels holds {array[wrong[0]]} in row {wrong[0]} ({len(wrong)} such "
-            f"rows); wanted 0..{n_classes - 1}, as there are {n_classes} columns"
-        )
-    return array.astype(np.intp, copy=False)
-
-
 def missing_features_message(n_rows: int) -> str:
     return (
         "features is missing: this method uses features; wanted an array "
@@ -230,48 +420,49 @@ def check_features(
     return array
 
 
-def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> np.ndarray | None:
-    """Finite weights >= 0 that are not all zero, or None."""
-    if sample_weight is None:
-        return None
-    array = real_array(sample_weight, "sample_weight").astype(np.float64, copy=False)
-    if array.shape != (n_rows,):
-        raise ValueError(
-            f"sample_weight.shape == {array.shape}; wanted one weight per row, "
-            f"({n_rows},)"
-        )
-    check_finite(array, "sample_weight")
-    negative = np.flatnonzero(array < 0)
-    if len(negative):
-        raise ValueError(
-            f"sample_weight holds {array[negative[0]]} in row {negative[0]}; wanted "
-            "weights >= 0"
-        )
-    if not array.any():
-        raise ValueError("sample_weight is zero in every row; wanted one weight > 0")
-    # Only proportions count, and sums of such numbers would be no numbers.
-    extreme = not 1e-150 < array.max() < 1e150
-    return array / array.max() if extreme else array
-
-
 def check_domains(
     sample_domain: ArrayLike, n_rows: int, name: str = "sample_domain"
 ) -> np.ndarray:
-    """One domain (string or integer) per row."""
-    array = np.asarray(readable(sample_domain, name))
+    """Check that every row has a domain.
+
+    Parameters
+    ----------
+    sample_domain : array-like of shape (n_rows,)
+        Strings or integers; also dates, booleans or finite numbers.
+    n_rows : int
+        Number of rows of the logits.
+    name : str, default="sample_domain"
+        The argument that an error names.
+
+    Returns
+    -------
+    ndarray of shape (n_rows,)
+        Objects have become integers or strings.
+
+    Raises
+    ------
+    ValueError
+        If the shape or the type is wrong, or an entry is missing or nested.
+    """
+    array, wanted = name_array(sample_domain, name), "a string or an integer"
     if array.shape != (n_rows,):
         kind = name.split("_")[-1].removesuffix("s")
         raise ValueError(
             f"{name} has shape {array.shape}; wanted one {kind} per row, ({n_rows},)"
         )
     if array.dtype.kind == "O":
-        refuse_missing(array, name, "a string or an integer")
+        refuse_missing(array, name, wanted)
+        refuse_nested(array, name, wanted)
         integers = _are_integers(array)
         if not integers:
             _refuse_mixed(array, name)
         array = np.array(array.tolist()) if integers else array.astype(str)
     if array.dtype.kind == "f":
         check_finite(array, name)
+    if array.dtype.kind in "mM" and np.isnat(array).any():
+        refuse_missing(array, name, wanted)
+    if array.dtype.kind in "cV":
+        raise ValueError(f"{name} has type {array.dtype}; wanted {wanted} in every row")
     return array
 
 

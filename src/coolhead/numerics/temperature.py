@@ -1,5 +1,6 @@
 """The temperature of any number of groups, in the same passes over the logits."""
 
+import warnings
 from functools import partial
 from typing import Any
 
@@ -7,24 +8,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coolhead.numerics.blocks import ELEMENTS_PER_BLOCK, computing_dtype
-from coolhead.numerics.checks import (
-    as_logits,
-    check_domains,
-    check_labels,
-    check_weights,
-)
-from coolhead.numerics.class_names import column_names
-from coolhead.numerics.groups import (
+from coolhead.numerics.checks import as_logits, check_domains
+from coolhead.numerics.classes import match_rows
+from coolhead.numerics.moments import Rows, summarise_rows
+from coolhead.numerics.solver import (
     Groups,
+    Penalty,
+    Solution,
+    TemperatureFit,
+    TemperatureProblem,
+    as_fit,
     group_sums,
     group_totals,
+    positive,
+    solve,
     strided_rows,
     warm_start_strides,
 )
-from coolhead.numerics.moments import Rows, summarise_rows
-from coolhead.numerics.newton import Penalty
-from coolhead.numerics.solution import Solution, TemperatureFit, as_fit
-from coolhead.numerics.solving import TemperatureProblem, positive, solve
+from coolhead.numerics.weights import check_weights, counted_rows, masked_message
 
 # More logits than this are read in single precision, whatever they are given in.
 MANY = 2**22
@@ -36,17 +37,23 @@ def fit_temperature(
     *,
     groups: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
+    classes: Any = None,
 ) -> TemperatureFit:
     """Temperature that minimises the negative log-likelihood of softmax(logits / T).
 
     Parameters
     ----------
-    logits : (n, k), or (n,) scores of a binary classifier, taken as [0, s].
-    labels : (n,) integers in 0..k-1, or names of classes: the columns of a frame or,
-        of an array, as scikit-learn sorts them.
-    groups : (n,) optional. Each distinct value gets its own temperature; all are
-        solved together.
-    sample_weight : (n,) optional, >= 0.
+    logits : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Scores of a binary classifier, (n_samples,), are taken as [0, s].
+    labels : array-like of shape (n_samples,)
+        Column numbers, or names of the classes.
+    groups : array-like of shape (n_samples,), default=None
+        Each distinct value gets its own temperature; all are solved together.
+    sample_weight : array-like of shape (n_samples,), default=None
+        Weights >= 0; rows of weight zero are as good as absent.
+    classes : sequence, default=None
+        Names of the classes in the order of the columns. By default the names of the
+        columns of a frame or, of an array, the sorted labels.
 
     Examples
     --------
@@ -56,14 +63,18 @@ def fit_temperature(
     >>> round(fit.temperature, 6), fit.status
     (3.640957, 'converged')
     """
-    array = as_logits(logits)
-    n_rows, n_classes = array.shape
-    classes = check_labels(labels, n_classes, n_rows, column_names(logits))
-    weights = check_weights(sample_weight, n_rows)
-    rows = summarise_rows(array, classes, scores=np.ndim(logits) == 1)
-    names, codes = _group_codes(groups, n_rows)
-    solution = solve_temperatures(rows, codes, weights)
-    return as_fit(solution, names)
+    array, labels, _ = match_rows(logits, labels, classes, as_logits)
+    weights = check_weights(sample_weight, len(array))
+    names, codes = _group_codes(groups, len(array))
+    n_groups = 1 if names is None else len(names)
+    kept, n_masked = counted_rows(array, labels, weights)
+    if n_masked:
+        warnings.warn(masked_message(n_masked, len(array)), stacklevel=2)
+    if kept is not None:
+        array, labels, codes = array[kept], labels[kept], codes[kept]
+        weights = None if weights is None else weights[kept]
+    rows = summarise_rows(array, labels, scores=np.ndim(logits) == 1)
+    return as_fit(solve_temperatures(rows, codes, weights, n_groups), names)
 
 
 def solve_temperatures(
