@@ -1,16 +1,22 @@
 """How far a target lies from the calibration domains, from features alone."""
 
-from coolhead.shift.bounds import TransferBounds, transfer_bounds
-from coolhead.shift.clusters import Clusters, find_regions
-from coolhead.shift.coverage import Coverage, coverage
-from coolhead.shift.decomposition import ClusterDecomposition, decompose_divergence
-from coolhead.shift.ratio import DensityRatio, density_ratio, summarise_weights
-from coolhead.shift.report import ShiftReport, shift_report
-from coolhead.shift.weights import (
+from coolhead.shift.clusters import Clusters, Coverage, coverage, find_regions
+from coolhead.shift.ratio import (
+    DensityRatio,
+    density_ratio,
     domain_sample_sizes,
     effective_sample_size,
     renyi_divergence,
+    summarise_weights,
     weight_variance,
+)
+from coolhead.shift.report import (
+    ClusterDecomposition,
+    ShiftReport,
+    TransferBounds,
+    decompose_divergence,
+    shift_report,
+    transfer_bounds,
 )
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""A partition of the feature space by k-means, and where a new feature falls."""
+"""Features that enter a comparison of two sets of rows."""
 
 import warnings
 from dataclasses import dataclass, replace
@@ -11,9 +11,33 @@ from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import ThreadpoolController
 
-from coolhead.numerics.blocks import row_blocks
-from coolhead.numerics.checks import check_choice
-from coolhead.numerics.single_thread import one_blas_thread
+from coolhead.numerics.blocks import one_blas_thread, row_blocks
+from coolhead.numerics.checks import check_choice, check_features
+
+
+def feature_rows(
+    values: Any, name: str, width: int | None = None, other: str = "features"
+) -> np.ndarray:
+    """A finite (n, d) array with n, d > 0, from an array or an archive.
+
+    width : wanted number of columns, that of the argument called `other`.
+    """
+    values = getattr(values, "features", values)
+    if values is None:
+        raise ValueError(f"{name} is missing; wanted features (n, d)")
+    n_rows = len(values) if np.ndim(values) else 0
+    if np.ndim(values) != 2 or not n_rows:
+        raise ValueError(
+            f"{name} must have shape (n, d) with n, d > 0, found {np.shape(values)}"
+        )
+    array = check_features(values, n_rows, name=name)
+    if width is not None and array.shape[1] != width:
+        raise ValueError(
+            f"{name} has {array.shape[1]} columns, {other} has {width}; wanted the "
+            "same number of columns in both"
+        )
+    return array
+
 
 RADIUS_QUANTILE = 0.99
 MANY_COLUMNS, REHEARSED = 256, 32
@@ -159,9 +183,9 @@ def _fit_kmeans(
         seed = settings["random_state"]
         reduced = PCA(REHEARSED, svd_solver="randomized", random_state=seed)
         rehearsed = KMeans(n_clusters, **starts, **settings)
-        labels = np.asarray(rehearsed.fit(reduced.fit_transform(rows)).labels_)
-        kept = np.unique(labels)
-        centers = np.stack([rows[labels == j].mean(axis=0) for j in kept])
+        nearest = np.asarray(rehearsed.fit(reduced.fit_transform(rows)).labels_)
+        kept = np.unique(nearest)
+        centers = np.stack([rows[nearest == j].mean(axis=0) for j in kept])
         n_clusters, starts = len(kept), {"n_init": 1, "init": centers}
     return KMeans(n_clusters, **starts, **settings).fit(rows)
 
@@ -211,9 +235,9 @@ def find_regions(
     return replace(whole, centers=whole.centers[kept], radii=whole.radii[kept])
 
 
-def _distinct_centers(centers: np.ndarray, labels: np.ndarray) -> np.ndarray:
+def _distinct_centers(centers: np.ndarray, nearest: np.ndarray) -> np.ndarray:
     """Centres of the clusters that have members, each once, in first-seen order."""
-    used = centers[np.unique(labels)].astype(np.float64)
+    used = centers[np.unique(nearest)].astype(np.float64)
     _, first = np.unique(used, axis=0, return_index=True)
     return used[np.sort(first)]
 
@@ -243,3 +267,82 @@ def _scaled(
         length = np.sqrt(np.vecdot(copy, copy))
         copy /= np.where(length > 0, length, 1)[:, None]
     return copy
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Where the rows of a batch lie relative to the calibration data.
+
+    Attributes
+    ----------
+    share_outside : share of rows beyond the radius; about 0.01 without any shift.
+    relative_distance : (n,) distance to the nearest centre over that radius.
+    nearest : (n,) index of the nearest cluster.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([1.0, 1.0])
+    >>> found = ch.shift.coverage(data.features[300:] + 9, data.features[:300])
+    >>> found.share_outside, found.nearest.shape
+    (1.0, (300,))
+    """
+
+    share_outside: float
+    relative_distance: np.ndarray
+    nearest: np.ndarray
+
+    @property
+    def outside(self) -> np.ndarray:
+        """(n,) whether each row lies outside."""
+        return self.relative_distance > 1
+
+    def __str__(self) -> str:
+        return (
+            f"{self.share_outside:.1%} of {len(self.nearest)} rows lie outside the "
+            f"calibration data ({1 - RADIUS_QUANTILE:.0%} expected without shift); "
+            f"median relative distance {np.median(self.relative_distance):.2f}"
+        )
+
+
+def coverage(
+    batch: Any, calibration: Any, *, n_clusters: int = 8, random_state: int = 0
+) -> Coverage:
+    """Measure how far a batch lies outside the calibration data.
+
+    Parameters
+    ----------
+    batch : (n, d) features, or an archive with them.
+    calibration : what the batch is compared with: a fitted calibrator that uses
+        features, its `clusters_`, or features (m, d), or an archive, to find regions
+        in.
+    n_clusters, random_state : used only when `calibration` are features.
+
+    Returns
+    -------
+    Coverage
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([1.0, 1.0])
+    >>> here, there = data.features[:300], data.features[300:] + 9
+    >>> ch.shift.coverage(here, here).share_outside < 0.05
+    True
+    >>> ch.shift.coverage(there, here).share_outside
+    1.0
+    """
+    if hasattr(calibration, "coverage"):
+        return calibration.coverage(batch)
+    regions = calibration
+    if not hasattr(regions, "radii"):
+        regions = find_regions(
+            feature_rows(calibration, "calibration"),
+            n_clusters=n_clusters,
+            random_state=random_state,
+        )
+    centers = getattr(regions, "centers", None)
+    width = None if centers is None else centers.shape[1]
+    batch = feature_rows(batch, "batch", width, "calibration")
+    nearest, relative = locate(regions, batch)
+    return Coverage(float(np.mean(relative > 1)), relative, nearest)

@@ -1,25 +1,269 @@
-"""The density ratio w = dP_target/dP_calibration at the calibration rows.
+"""The importance weights of TransCal's and CPCS's released code."""
 
-A discriminator u(h) = P(target | h) trained on n_C calibration and n_T target rows
-gives w(h) = (n_C/n_T) · u/(1 - u). In many dimensions it can separate the two sets
-by memory alone; so it works on few components, is regularised, and never judges a
-row it was trained on.
-"""
-
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import pairwise_distances_argmin_min, roc_auc_score
+from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.model_selection import StratifiedKFold
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.extmath import randomized_svd
 
-from coolhead.numerics.single_thread import one_blas_thread
-from coolhead.shift.compression import compress
-from coolhead.shift.inputs import feature_rows
-from coolhead.shift.published import published_ratio
-from coolhead.shift.ulsif import least_squares_ratio
-from coolhead.shift.weights import effective_sample_size, weight_variance
+from coolhead.numerics.blocks import one_blas_thread
+from coolhead.shift.clusters import feature_rows
+
+# A larger log-ratio says nothing more, and its square would overflow.
+LARGEST_LOG_RATIO = 300.0
+
+
+def published_ratio(
+    rows: np.ndarray,
+    calibration: np.ndarray,
+    target: np.ndarray,
+    *,
+    random_state: int = 0,
+) -> np.ndarray:
+    """P(target | h) / P(calibration | h) at `rows`, (n,): neither cut nor scaled.
+
+    The smaller set is filled up by drawing from it with replacement, then a logistic
+    regression with the library's settings learns from features as they are. Draws
+    and an unconverged fit are part of the published method.
+    """
+    rng = np.random.default_rng(random_state)
+    size = max(len(calibration), len(target))
+    known, new = (_filled(part, size, rng) for part in (calibration, target))
+    model = LogisticRegression()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(np.concatenate([known, new]), np.repeat([0, 1], size))
+    return np.exp(np.minimum(model.decision_function(rows), LARGEST_LOG_RATIO))
+
+
+def _filled(part: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+    drawn = rng.integers(0, len(part), size - len(part))
+    return np.concatenate([part, part[drawn]])
+
+
+FITTED_ROWS = 2_500
+
+# Columns up to which their products cost less than the iterations they save.
+WIDE = 1_024
+
+
+def compress(
+    parts: list[np.ndarray], n_components: int, random_state: int
+) -> list[np.ndarray]:
+    """Standardise the parts together and keep their leading principal components.
+
+    The components look at no label and at no domain, so a discriminator that is
+    cross-fitted on them stays honest.
+
+    Parameters
+    ----------
+    parts : finite arrays (n_i, d).
+    n_components : at most this many columns are returned.
+    random_state : seed of the randomised decomposition.
+
+    Returns
+    -------
+    list of arrays (n_i, c) of float64 with columns of about unit scale.
+    """
+    rows = np.concatenate(parts).astype(_precision(parts), copy=False)
+    rows = StandardScaler(copy=False).fit_transform(rows)
+    n_components = min(n_components, *rows.shape)
+    if n_components < rows.shape[1]:
+        rows = rows @ _directions(rows, n_components, random_state)
+    # Unit scale lets one penalty serve every component and every width.
+    rows = StandardScaler().fit_transform(rows.astype(float))
+    cuts = np.cumsum([len(part) for part in parts])[:-1]
+    return np.split(rows, cuts)
+
+
+def _directions(rows: np.ndarray, n_wanted: int, random_state: int) -> np.ndarray:
+    """Leading principal directions of the rows, (d, n_wanted) or as many as there are.
+
+    So many rows and four power iterations, instead of all rows and seven, move the
+    density ratio by no more than another seed of its folds does.
+    """
+    some = rows[_spread(len(rows), FITTED_ROWS)]
+    some = some - some.mean(axis=0)
+    if some.shape[1] <= WIDE:
+        # The same directions, for one product instead of two in every iteration.
+        some = some.T @ some
+    settings: dict[str, Any] = {"n_iter": 4}  # its type is declared as text
+    found = randomized_svd(some, n_wanted, random_state=random_state, **settings)
+    _, sizes, directions = found
+    # What rounding leaves of fewer dimensions is no direction; brought to unit scale,
+    # it would count as one.
+    least = sizes[0] * max(some.shape) * np.finfo(some.dtype).eps
+    return directions[: max(1, np.count_nonzero(sizes > least))].T
+
+
+def _spread(n_rows: int, n_wanted: int) -> np.ndarray | slice:
+    if n_rows <= n_wanted:
+        return slice(None)
+    return np.arange(n_wanted) * n_rows // n_wanted
+
+
+def _precision(parts: list[np.ndarray]) -> type:
+    wide = any(part.dtype == np.float64 for part in parts)
+    return np.float64 if wide else np.float32
+
+
+WIDTHS = (0.35, 0.5, 0.7, 1.0, 1.4)
+PENALTIES = (1e-3, 1e-2, 1e-1, 1.0)
+
+
+def least_squares_ratio(
+    rows: np.ndarray,
+    calibration: np.ndarray,
+    target: np.ndarray,
+    *,
+    n_kernels: int = 100,
+    n_folds: int = 3,
+    random_state: int = 0,
+) -> np.ndarray:
+    """Return dP_target/dP_calibration at `rows`, (n,), not yet scaled to mean one.
+
+    Kernel width (relative to the median distance) and penalty are chosen by
+    cross-validation of the objective itself.
+    """
+    rng = np.random.default_rng(random_state)
+    chosen = rng.permutation(len(target))[:n_kernels]
+    centers = target[chosen]
+    unit = _median_distance(target, centers)
+    folds = (
+        rng.permutation(len(calibration)) % n_folds,
+        rng.permutation(len(target)) % n_folds,
+    )
+    squares = [
+        euclidean_distances(part, centers, squared=True)
+        for part in (calibration, target)
+    ]
+    candidates = []
+    for width in WIDTHS:
+        kernels = [np.exp(-square / (2 * (width * unit) ** 2)) for square in squares]
+        for penalty in PENALTIES:
+            score = np.mean(
+                [_held_out(kernels, folds, f, penalty) for f in range(n_folds)]
+            )
+            candidates.append((score, width, penalty))
+    _, width, penalty = min(candidates)
+    scale = 2 * (width * unit) ** 2
+    known, new = (np.exp(-square / scale) for square in squares)
+    amounts = _solve(known, new, penalty)
+    return np.exp(-euclidean_distances(rows, centers, squared=True) / scale) @ amounts
+
+
+def _solve(calibration: np.ndarray, target: np.ndarray, penalty: float) -> np.ndarray:
+    second = calibration.T @ calibration / len(calibration)
+    second[np.diag_indices_from(second)] += penalty
+    # A density ratio is not negative; the closed form has to be told.
+    return np.maximum(np.linalg.solve(second, target.mean(axis=0)), 0)
+
+
+def _held_out(kernels: list, folds: tuple, fold: int, penalty: float) -> float:
+    known = [kernel[part != fold] for kernel, part in zip(kernels, folds, strict=True)]
+    new = [kernel[part == fold] for kernel, part in zip(kernels, folds, strict=True)]
+    amounts = _solve(known[0], known[1], penalty)
+    first, second = (kernel @ amounts for kernel in new)
+    return float(np.mean(first**2) / 2 - np.mean(second))
+
+
+def _median_distance(rows: np.ndarray, centers: np.ndarray) -> float:
+    distances = np.sqrt(euclidean_distances(rows[:1000], centers, squared=True))
+    median = float(np.median(distances))
+    if median > 0:
+        return median
+    _, nearest = pairwise_distances_argmin_min(rows, centers)
+    return float(nearest.max()) or 1.0
+
+
+def weight_variance(weights: np.ndarray) -> float:
+    """Return the variance of the weights after scaling them to mean one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coolhead.shift import weight_variance
+    >>> weight_variance(np.array([1.0, 3.0]))
+    0.25
+    """
+    weights = _positive_mean(weights)
+    return float(np.var(weights / weights.mean()))
+
+
+def renyi_divergence(weights: np.ndarray) -> float:
+    """Return the exponentiated Rényi divergence of order two, d₂ = E_C[w²].
+
+    It is 1 when both distributions agree and has no upper limit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coolhead.shift import renyi_divergence
+    >>> renyi_divergence(np.array([0.5, 1.5]))
+    1.25
+    """
+    return 1.0 + weight_variance(weights)
+
+
+def effective_sample_size(weights: np.ndarray) -> float:
+    """Return (Σw)²/Σw²: the number of equally weighted rows with the same variance.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coolhead.shift import effective_sample_size
+    >>> effective_sample_size(np.array([1.0, 1.0, 0.0, 0.0]))
+    2.0
+    """
+    weights = _positive_mean(weights)
+    return float(weights.sum() ** 2 / np.square(weights).sum())
+
+
+def domain_sample_sizes(weights: np.ndarray, sample_domain: np.ndarray) -> dict:
+    """Return the effective sample size of every domain as a share of its rows.
+
+    A small share says that a few rows of the domain speak for all of it.
+
+    Parameters
+    ----------
+    weights : (n,) importance weights of the calibration rows.
+    sample_domain : (n,) domain of every row.
+
+    Returns
+    -------
+    dict of domain to (share in (0, 1], mean weight of the domain).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coolhead.shift import domain_sample_sizes
+    >>> weights, site = np.array([1.0, 1.0, 4.0, 0.0]), np.array(["a", "a", "b", "b"])
+    >>> domain_sample_sizes(weights, site)["b"]    # one of two rows speaks
+    (0.5, 2.0)
+    """
+    weights, sample_domain = np.asarray(weights), np.asarray(sample_domain)
+    sizes = {}
+    for domain in np.unique(sample_domain):
+        own = weights[sample_domain == domain]
+        # A domain without any weight has no effective sample at all.
+        size = effective_sample_size(own) if own.sum() > 0 else 0.0
+        sizes[domain] = (size / len(own), float(own.mean()))
+    return sizes
+
+
+def _positive_mean(weights: np.ndarray) -> np.ndarray:
+    weights = np.asarray(weights, dtype=float)
+    if weights.size == 0 or np.any(~(weights >= 0)) or weights.sum() == 0:
+        raise ValueError("weights must be non-negative numbers, not all of them zero")
+    return weights
+
 
 ESTIMATORS = ("discriminator", "ulsif", "published")
 SEPARATED_AUROC = 0.99

@@ -1,4 +1,15 @@
-"""One readable answer to: how different is this target from what I calibrated on?"""
+"""How far the loss can move from the calibration domains to a target.
+
+With w = dP_T/dP_C and supp(P_T) inside supp(P_C), the gap is
+
+    |E_C L - E_T L| = |E_C (1 - w) L|
+                    <= sqrt(E_C (1 - w)² · E_C L²)      Cauchy-Schwarz
+                    <= (E_C (1 - w)² + E_C L²) / 2      arithmetic mean
+
+and E_C (1 - w)² = Var_C(w) = d₂(P_T‖P_C) - 1. Because E_C (1 - w) = 0 the loss may
+be centred first, which never loosens the bound. All of it concerns the loss at one
+fixed temperature, not the calibration error after a temperature was chosen.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,13 +18,154 @@ import numpy as np
 
 from coolhead.numerics.checks import check_domains
 from coolhead.numerics.softmax import log_loss_rows
-from coolhead.shift.bounds import TransferBounds, transfer_bounds
-from coolhead.shift.clusters import find_regions
-from coolhead.shift.coverage import Coverage, coverage
-from coolhead.shift.decomposition import ClusterDecomposition, decompose_divergence
-from coolhead.shift.inputs import feature_rows
-from coolhead.shift.ratio import DensityRatio, density_ratio
-from coolhead.shift.weights import domain_sample_sizes
+from coolhead.shift.clusters import Coverage, coverage, feature_rows, find_regions
+from coolhead.shift.ratio import DensityRatio, density_ratio, domain_sample_sizes
+
+
+@dataclass(frozen=True)
+class TransferBounds:
+    """The gap estimated by the weights, and three upper bounds on it.
+
+    Attributes
+    ----------
+    gap : |E_C (1 - w) L|.
+    centred : sqrt(Var(w) Var(L)), the tightest of the three.
+    cauchy_schwarz : sqrt(E(1 - w)² E L²).
+    arithmetic_mean : (E(1 - w)² + E L²)/2. It depends on the unit of the loss.
+    mean_weight : E_C w. Below one, that much of the target mass lies where the
+        calibration domains have none, and no bound speaks about it.
+
+    Examples
+    --------
+    >>> from coolhead.shift import transfer_bounds
+    >>> bounds = transfer_bounds([0.5, 1.5], [1.0, 3.0])
+    >>> bounds.gap <= bounds.centred <= bounds.cauchy_schwarz <= bounds.arithmetic_mean
+    True
+    """
+
+    gap: float
+    centred: float
+    cauchy_schwarz: float
+    arithmetic_mean: float
+    mean_weight: float
+
+
+def transfer_bounds(
+    weights: np.ndarray, losses: np.ndarray, *, mass: np.ndarray | None = None
+) -> TransferBounds:
+    """Bound the change of the mean loss from the calibration domains to the target.
+
+    Parameters
+    ----------
+    weights : (n,) ratios dP_T/dP_C at the calibration rows.
+    losses : (n,) losses of the calibration rows at one fixed temperature.
+    mass : (n,) probability of each row under P_C, equal by default.
+
+    Returns
+    -------
+    TransferBounds
+
+    Examples
+    --------
+    >>> from coolhead.shift import transfer_bounds
+    >>> bounds = transfer_bounds([0.5, 1.5], [1.0, 3.0])
+    >>> bounds.gap, bounds.centred
+    (0.5, 0.5)
+    """
+    weights, losses = np.asarray(weights, float), np.asarray(losses, float)
+    if weights.ndim != 1 or weights.shape != losses.shape:
+        raise ValueError(
+            f"losses has shape {losses.shape}, weights {weights.shape}; wanted one "
+            "loss per weight, (n,)"
+        )
+
+    def mean(values: np.ndarray) -> float:
+        return float(np.average(values, weights=mass))
+
+    shift, square = mean((1 - weights) ** 2), mean(losses**2)
+    # The centred form needs E w = 1; without it, what is missing stays in the bound.
+    spread = mean((losses - mean(losses)) ** 2)
+    missing = abs(1 - mean(weights)) * abs(mean(losses))
+    return TransferBounds(
+        gap=abs(mean((1 - weights) * losses)),
+        centred=float(np.sqrt(shift * spread)) + missing,
+        cauchy_schwarz=float(np.sqrt(shift * square)),
+        arithmetic_mean=(shift + square) / 2,
+        mean_weight=mean(weights),
+    )
+
+
+@dataclass(frozen=True)
+class ClusterDecomposition:
+    """d₂ = Σ_j (π_j^T)²/π_j^C · d₂,j, with what clustering leaves of it.
+
+    Attributes
+    ----------
+    calibration_mass, target_mass : (k,) shares π_j^C and π_j^T of the clusters.
+    within : (k,) divergence d₂,j inside each cluster; 1 where there is none, NaN
+        where the target has no mass.
+    total : d₂ of the whole, the sum above.
+    remaining : Σ_j π_j^T d₂,j, what is left when every cluster has its own
+        temperature. Usually, not always, below `total`.
+
+    Examples
+    --------
+    >>> from coolhead.shift import decompose_divergence
+    >>> parts = decompose_divergence([0.5, 0.5, 1.5, 1.5], [0, 0, 1, 1])
+    >>> parts.calibration_mass, parts.target_mass
+    (array([0.5, 0.5]), array([0.25, 0.75]))
+    >>> parts.total, parts.remaining    # all of the shift lies between the clusters
+    (1.25, 1.0)
+    """
+
+    calibration_mass: np.ndarray
+    target_mass: np.ndarray
+    within: np.ndarray
+    total: float
+    remaining: float
+
+
+def decompose_divergence(
+    weights: np.ndarray, clusters: np.ndarray, *, mass: np.ndarray | None = None
+) -> ClusterDecomposition:
+    """Split d₂ of the weights over the clusters of the calibration rows.
+
+    Parameters
+    ----------
+    weights : (n,) ratios dP_T/dP_C, scaled to mean one here.
+    clusters : (n,) cluster of every calibration row.
+    mass : (n,) probability of each row under P_C, equal by default.
+
+    Returns
+    -------
+    ClusterDecomposition, clusters in sorted order.
+
+    Examples
+    --------
+    >>> from coolhead.shift import decompose_divergence
+    >>> parts = decompose_divergence([0.5, 0.5, 1.5, 1.5], [0, 0, 1, 1])
+    >>> parts.total, parts.remaining
+    (1.25, 1.0)
+    """
+    _, code = np.unique(clusters, return_inverse=True)
+    mass = np.ones(len(code)) if mass is None else np.asarray(mass, float)
+    mass = mass / mass.sum()
+    weights = np.asarray(weights, float)
+    weights = weights / np.sum(mass * weights)
+    calibration = np.bincount(code, mass)
+    target = np.bincount(code, mass * weights)
+    square = np.bincount(code, mass * weights**2)
+    within = np.full(len(calibration), np.nan)
+    seen = target > 0
+    within[seen] = square[seen] * calibration[seen] / target[seen] ** 2
+    return ClusterDecomposition(
+        calibration_mass=calibration,
+        target_mass=target,
+        within=within,
+        total=float(np.sum(target[seen] ** 2 / calibration[seen] * within[seen])),
+        remaining=float(np.sum(target[seen] * within[seen])),
+    )
+
 
 FAR_OUTSIDE = 0.10
 
