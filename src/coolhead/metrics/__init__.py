@@ -1,42 +1,44 @@
 """How well confidence matches accuracy, and how sure one can be of that."""
 
+from coolhead.metrics.bins import Interval, SubsampledScore
 from coolhead.metrics.bootstrap import (
+    SIGMA_LABELS,
     PairedBootstrap,
+    SigmaCounts,
+    holm,
+    improvement_ratio,
+    is_significant,
     paired_bootstrap,
     paired_bootstrap_mean,
+    pooled_sigma,
+    sigma_counts,
 )
 from coolhead.metrics.calibration_error import (
     classwise_calibration_error,
     debiased_calibration_error,
     expected_calibration_error,
+    expected_calibration_error_null,
+    kernel_calibration_error,
     maximum_calibration_error,
     signed_calibration_gap,
 )
-from coolhead.metrics.comparison import (
-    SIGMA_LABELS,
-    SigmaCounts,
-    holm,
-    improvement_ratio,
-    is_significant,
-    pooled_sigma,
-    sigma_counts,
+from coolhead.metrics.curves import (
+    ReliabilityCurve,
+    RiskCoverageCurve,
+    reliability_curve,
+    risk_coverage_curve,
 )
-from coolhead.metrics.intervals import Interval, SubsampledScore
-from coolhead.metrics.kernel import kernel_calibration_error
-from coolhead.metrics.null_level import expected_calibration_error_null
-from coolhead.metrics.reliability import ReliabilityCurve, reliability_curve
+from coolhead.metrics.resampling import (
+    Subsamples,
+    draw_subsamples,
+    subsample_ece,
+    subsample_mean,
+)
 from coolhead.metrics.scores import (
     brier_score,
     calibration_gain,
     negative_log_likelihood,
     top_label_brier_score,
-)
-from coolhead.metrics.selective import RiskCoverageCurve, risk_coverage_curve
-from coolhead.metrics.subsamples import (
-    Subsamples,
-    draw_subsamples,
-    subsample_ece,
-    subsample_mean,
 )
 
 __all__ = [

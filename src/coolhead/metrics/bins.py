@@ -1,12 +1,210 @@
-"""Which bin a confidence falls into, and the sums inside the bins."""
+"""Estimates with a lower and an upper limit."""
 
+from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from coolhead.metrics.intervals import check_count
-from coolhead.numerics.checks import check_choice
+from coolhead.numerics.blocks import row_blocks
+from coolhead.numerics.checks import check_choice, check_probabilities, readable
+from coolhead.numerics.classes import match_rows
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A number and its limits.
+
+    Examples
+    --------
+    >>> from coolhead.metrics import Interval
+    >>> Interval(0.05, 0.03, 0.08).high
+    0.08
+    """
+
+    estimate: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.estimate:.4g} [{self.low:.4g}, {self.high:.4g}]"
+
+
+@dataclass(frozen=True)
+class SubsampledScore:
+    """A score on all rows and on many subsamples of them.
+
+    The spread tells how much the score moves between subsamples of this one finite
+    set; it shrinks to zero as they grow to the whole set. It is not a confidence
+    interval for the domain the rows come from: see `paired_bootstrap` for that.
+
+    Attributes
+    ----------
+    estimate : the score on all rows
+    values : (n_draws,) the score on each subsample
+    level : share of the values between `low` and `high`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from coolhead.metrics import SubsampledScore
+    >>> score = SubsampledScore(0.05, np.linspace(0.03, 0.07, 101))
+    >>> round(score.low, 3), round(score.high, 3)
+    (0.031, 0.069)
+    """
+
+    estimate: float
+    values: np.ndarray
+    level: float = 0.95
+
+    @property
+    def mean(self) -> float:
+        return float(self.values.mean())
+
+    @property
+    def standard_deviation(self) -> float:
+        # Measured from one of the values, so that equal values give exactly zero.
+        return float((self.values - self.values[0]).std())
+
+    @property
+    def low(self) -> float:
+        """Lower percentile, 2.5 % at the default level."""
+        return float(np.quantile(self.values, (1 - self.level) / 2))
+
+    @property
+    def high(self) -> float:
+        """Upper percentile, 97.5 % at the default level."""
+        return float(np.quantile(self.values, (1 + self.level) / 2))
+
+
+def check_level(level: float) -> float:
+    if not 0 < level < 1:
+        raise ValueError(f"level is {level}; wanted a share between 0 and 1, e.g. 0.95")
+    return level
+
+
+def check_count(value: int, name: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise ValueError(f"{name} is {value!r}; wanted an integer >= 1")
+    return int(value)
+
+
+# A softmax in float32 may exceed one by its rounding error, never by more.
+ROUNDING = 1e-6
+
+
+def correctness_and_confidence(
+    labels: ArrayLike, probabilities: ArrayLike, classes: Any = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return what every top-label metric works on.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n_samples,)
+        Classes; or correctness (bool or 0/1) beside a vector of confidences.
+    probabilities : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Probabilities, or the confidence of the predicted class. The number of
+        dimensions says which of the two pairs is meant.
+    classes : sequence, default=None
+        Names of the classes in the order of the columns. By default the names of the
+        columns of a frame or, of an array, the sorted labels.
+
+    Returns
+    -------
+    correct : (n,) bool, integer or float array of zeros and ones
+    confidence : (n,) float64 in [0, 1]
+    """
+    if np.ndim(probabilities) != 1:
+        found = match_rows(probabilities, labels, classes, check_probabilities)
+        return _top_label(*found[:2])
+    confidence = check_confidence(probabilities)
+    return check_correctness(labels, len(confidence)), confidence
+
+
+def check_confidence(confidence: Any) -> np.ndarray:
+    """Float64 values in [0, 1]; an excess of rounding size is cut off."""
+    array = _vector(confidence, "confidence")
+    low, high = array.min(), array.max()
+    # A comparison with NaN is false, so this refuses NaN too.
+    if not (low >= 0 and high <= 1 + ROUNDING):
+        bad = int(np.argmin((array >= 0) & (array <= 1 + ROUNDING)))
+        raise ValueError(
+            f"confidence holds {array[bad]} in row {bad}; wanted values in [0, 1]"
+        )
+    return np.minimum(array, 1.0) if high > 1 else array
+
+
+def check_correctness(correct: Any, n_rows: int) -> np.ndarray:
+    """Zeros and ones (or booleans), one per confidence."""
+    array = np.asarray(readable(correct, "correctness"))
+    if array.dtype.kind not in "biu":
+        array = _vector(correct, "correctness")
+    if array.shape != (n_rows,):
+        raise ValueError(
+            f"correctness has shape {array.shape}; wanted ({n_rows},), one entry "
+            "per confidence"
+        )
+    if not _only_zeros_and_ones(array):
+        bad = int(np.argmin((array == 0) | (array == 1)))
+        raise ValueError(
+            f"correctness holds {array[bad]} in row {bad}; wanted 0 or 1. Beside a "
+            "one-dimensional confidence stands whether the prediction was right; "
+            "class labels need (n, k) probabilities"
+        )
+    return array
+
+
+def check_rows(values: Any, name: str) -> np.ndarray:
+    """A finite (n,) float64 array: one score per row."""
+    array = _vector(values, name)
+    finite = np.isfinite(array)
+    if not finite.all():
+        bad = int(np.argmin(finite))
+        raise ValueError(
+            f"{name} holds {array[bad]} in row {bad}; wanted finite numbers"
+        )
+    return array
+
+
+def _vector(values: Any, name: str) -> np.ndarray:
+    values = readable(values, name)
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind == "c":
+            raise TypeError(f"it has type {array.dtype}")
+        array = array.astype(np.float64, copy=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"{name} is not numeric ({error}); wanted a vector of real numbers"
+        ) from error
+    if array.ndim != 1 or len(array) == 0:
+        raise ValueError(
+            f"{name} has shape {array.shape}; wanted a vector with at least one entry"
+        )
+    return array
+
+
+def _only_zeros_and_ones(array: np.ndarray) -> bool:
+    if array.dtype.kind == "b":
+        return True
+    if array.dtype.kind in "iu":
+        return bool(array.min() >= 0 and array.max() <= 1)
+    return bool(((array == 0) | (array == 1)).all())
+
+
+def _top_label(
+    probabilities: np.ndarray, labels: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    correct = np.empty(len(labels), bool)
+    confidence = np.empty(len(labels))
+    for rows in row_blocks(*probabilities.shape):
+        block = probabilities[rows]
+        top = block.argmax(axis=1)
+        correct[rows] = top == labels[rows]
+        confidence[rows] = block[np.arange(len(block)), top]
+    return correct, np.minimum(confidence, 1.0, out=confidence)
+
 
 Binning = Literal["width", "mass"]
 

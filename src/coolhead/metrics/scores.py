@@ -1,17 +1,17 @@
 """Proper scores of probabilities, and the gain that calibration brings."""
 
-from collections.abc import Callable
+import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coolhead.metrics.vectors import correctness_and_confidence
+from coolhead.metrics.bins import correctness_and_confidence
 from coolhead.numerics.blocks import row_blocks
-from coolhead.numerics.checks import check_labels, check_logits
-from coolhead.numerics.class_names import column_names
-from coolhead.numerics.probabilities import check_probabilities
+from coolhead.numerics.checks import check_logits, check_probabilities
+from coolhead.numerics.classes import match_rows
 from coolhead.numerics.softmax import RowScores, brier_rows, log_loss_rows, score_rows
+from coolhead.numerics.weights import finite_mean, masked_rows
 
 
 def negative_log_likelihood(
@@ -20,16 +20,26 @@ def negative_log_likelihood(
     *,
     logits: Any = None,
     temperature: float | np.ndarray = 1.0,
+    classes: Any = None,
 ) -> float:
     """Mean of -log p(true class).
 
+    The loss of a row whose true class has probability zero (a masked class, one that
+    the classifier was not fitted on) is infinite. Such rows are left out of the mean
+    and a warning counts them; a mean without any other row is infinite.
+
     Parameters
     ----------
-    labels : (n,) class indices
-    probabilities : (n, k); a true class of probability 0 makes the result infinite
-    logits : (n, k), instead of probabilities: exact for very small probabilities,
-        and no (n, k) array is built
-    temperature : number or (n,), divides the logits
+    labels : array-like of shape (n_samples,)
+    probabilities : array-like of shape (n_samples, n_classes)
+    logits : array-like of shape (n_samples, n_classes), default=None
+        Instead of probabilities: exact for very small probabilities, and no array of
+        that shape is built.
+    temperature : float or ndarray of shape (n_samples,), default=1.0
+        Divides the logits.
+    classes : sequence, default=None
+        Names of the classes in the order of the columns. By default the names of the
+        columns of a frame or, of an array, the sorted labels.
 
     Examples
     --------
@@ -41,12 +51,21 @@ def negative_log_likelihood(
     0.699
     """
     if _logits_given(probabilities, logits):
-        logits, labels = _checked(labels, logits, check_logits)
-        return float(log_loss_rows(logits, labels, temperature).mean())
-    probabilities, labels = _checked(labels, probabilities, check_probabilities)
-    own = probabilities[np.arange(len(labels)), labels].astype(np.float64)
-    with np.errstate(divide="ignore"):
-        return float(-np.log(own).mean())
+        logits, labels, _ = match_rows(logits, labels, classes, check_logits)
+        losses = log_loss_rows(logits, labels, temperature)
+    else:
+        rows = match_rows(probabilities, labels, classes, check_probabilities)
+        own = rows[0][np.arange(len(rows[1])), rows[1]].astype(np.float64)
+        with np.errstate(divide="ignore"):
+            losses = -np.log(own)
+    mean, n_infinite = finite_mean(losses)
+    if n_infinite:
+        warnings.warn(
+            f"the true class of {n_infinite} of {len(losses)} rows has probability "
+            "zero: their log loss is infinite and left out of the mean",
+            stacklevel=2,
+        )
+    return mean
 
 
 def brier_score(
@@ -55,6 +74,7 @@ def brier_score(
     *,
     logits: Any = None,
     temperature: float | np.ndarray = 1.0,
+    classes: Any = None,
 ) -> float:
     """Mean squared distance to the one-hot label, summed over classes (0 to 2).
 
@@ -67,14 +87,18 @@ def brier_score(
     0.29
     """
     if _logits_given(probabilities, logits):
-        logits, labels = _checked(labels, logits, check_logits)
+        logits, labels, _ = match_rows(logits, labels, classes, check_logits)
         return float(brier_rows(logits, labels, temperature).mean())
-    return float(brier_scores(labels, probabilities).mean())
+    return float(brier_scores(labels, probabilities, classes).mean())
 
 
-def brier_scores(labels: ArrayLike, probabilities: ArrayLike) -> np.ndarray:
-    """Brier score of every row, (n,)."""
-    probabilities, labels = _checked(labels, probabilities, check_probabilities)
+def brier_scores(
+    labels: ArrayLike, probabilities: ArrayLike, classes: Any = None
+) -> np.ndarray:
+    """Return the Brier score of every row, (n,)."""
+    probabilities, labels, _ = match_rows(
+        probabilities, labels, classes, check_probabilities
+    )
     own = probabilities[np.arange(len(labels)), labels].astype(np.float64)
     squares = np.empty(len(labels))
     for rows in row_blocks(*probabilities.shape):
@@ -87,7 +111,7 @@ def score_probabilities(labels: np.ndarray, probabilities: np.ndarray) -> RowSco
     """What `score_rows` gives of z / T, of the probabilities of any other method."""
     briers = brier_scores(labels, probabilities)
     own = probabilities[np.arange(len(labels)), labels].astype(np.float64)
-    # A zero would make the mean infinite and hide all other rows.
+    # A zero of a method, of a class that is not masked, is a very large loss.
     losses = -np.log(np.maximum(own, np.finfo(np.float64).tiny))
     return RowScores(
         probabilities.max(axis=1), probabilities.argmax(axis=1), losses, briers
@@ -114,11 +138,15 @@ def score_calibrated(
         temperature = calibrator.temperature(logits, features)
     else:
         probabilities = calibrator.predict_proba(logits, features)
-        return CalibratedScores(score_probabilities(labels, probabilities))
+        scores = score_probabilities(labels, probabilities)
+        scores.log_loss[masked_rows(logits, labels)] = np.inf
+        return CalibratedScores(scores)
     return CalibratedScores(score_rows(logits, labels, temperature), temperature)
 
 
-def top_label_brier_score(labels: ArrayLike, probabilities: ArrayLike) -> float:
+def top_label_brier_score(
+    labels: ArrayLike, probabilities: ArrayLike, *, classes: Any = None
+) -> float:
     """Mean squared difference of correctness and confidence.
 
     Takes (labels, (n, k) probabilities) or (correctness, (n,) confidence).
@@ -129,11 +157,16 @@ def top_label_brier_score(labels: ArrayLike, probabilities: ArrayLike) -> float:
     >>> top_label_brier_score([1, 0], [0.5, 0.5])
     0.25
     """
-    return float(_top_label_brier_scores(labels, probabilities).mean())
+    return float(_top_label_brier_scores(labels, probabilities, classes).mean())
 
 
 def calibration_gain(
-    labels: ArrayLike, uncalibrated: Any, calibrated: Any, *, top_label: bool = False
+    labels: ArrayLike,
+    uncalibrated: Any,
+    calibrated: Any,
+    *,
+    top_label: bool = False,
+    classes: Any = None,
 ) -> float:
     """Brier score before calibration minus after: positive means better.
 
@@ -162,11 +195,14 @@ def calibration_gain(
         )
     top_label = top_label or np.ndim(uncalibrated) == 1
     scores = _top_label_brier_scores if top_label else brier_scores
-    return float((scores(labels, uncalibrated) - scores(labels, calibrated)).mean())
+    before, after = (scores(labels, p, classes) for p in (uncalibrated, calibrated))
+    return float((before - after).mean())
 
 
-def _top_label_brier_scores(labels: Any, probabilities: Any) -> np.ndarray:
-    correct, confidence = correctness_and_confidence(labels, probabilities)
+def _top_label_brier_scores(
+    labels: Any, probabilities: Any, classes: Any
+) -> np.ndarray:
+    correct, confidence = correctness_and_confidence(labels, probabilities, classes)
     return np.square(correct - confidence)
 
 
@@ -177,11 +213,3 @@ def _logits_given(probabilities: Any, logits: Any) -> bool:
             f"{found} of probabilities and logits given; wanted exactly one"
         )
     return logits is not None
-
-
-def _checked(
-    labels: Any, scores: Any, check: Callable[[Any], np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
-    rows = check(scores)
-    names = column_names(scores)
-    return rows, check_labels(labels, rows.shape[1], len(rows), names)

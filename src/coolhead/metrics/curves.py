@@ -1,0 +1,167 @@
+"""How sure one can be of a proportion."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from coolhead.metrics.bins import (
+    Binning,
+    bin_edges,
+    bin_index,
+    correctness_and_confidence,
+)
+from coolhead.numerics.weights import proportion_error
+
+
+@dataclass(frozen=True)
+class ReliabilityCurve:
+    """Accuracy and mean confidence of every bin; NaN where a bin is empty.
+
+    Attributes
+    ----------
+    edges : (n_bins + 1,) edges of the right-closed bins
+    count : (n_bins,) rows in each bin
+    accuracy, confidence : (n_bins,) means in each bin
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> curve = ch.reliability_curve([1, 0, 1, 1], [0.9, 0.6, 0.7, 0.95], n_bins=2)
+    >>> curve.edges, curve.accuracy
+    (array([0. , 0.5, 1. ]), array([ nan, 0.75]))
+    """
+
+    edges: np.ndarray
+    count: np.ndarray
+    accuracy: np.ndarray
+    confidence: np.ndarray
+
+    @property
+    def gap(self) -> np.ndarray:
+        """Accuracy minus confidence, (n_bins,)."""
+        return self.accuracy - self.confidence
+
+    @property
+    def standard_error(self) -> np.ndarray:
+        """Standard error of each accuracy, (n_bins,), never zero for a filled bin."""
+        return proportion_error(self.accuracy, self.count)
+
+    @property
+    def expected_calibration_error(self) -> float:
+        weighted = np.abs(np.nan_to_num(self.gap)) * self.count
+        return float(weighted.sum() / self.count.sum())
+
+    def plot(self, ax: Any = None, **bar: Any) -> Any:
+        """Draw it by `coolhead.figures.reliability` and return the matplotlib Axes.
+
+        Parameters
+        ----------
+        ax : Axes to draw on; a new figure by default
+        **bar : passed to `Axes.bar`, e.g. label="ensemble"
+        """
+        from coolhead.figures import reliability
+
+        return reliability(self, ax, **bar)
+
+
+def reliability_curve(
+    labels: ArrayLike,
+    probabilities: ArrayLike,
+    *,
+    n_bins: int = 15,
+    binning: Binning = "width",
+    classes: Any = None,
+) -> ReliabilityCurve:
+    """Accuracy and confidence per bin; arguments as for `expected_calibration_error`.
+
+    Examples
+    --------
+    >>> curve = reliability_curve([1, 0, 1], [0.9, 0.6, 0.7], n_bins=2)
+    >>> curve.count
+    array([0, 3])
+    """
+    correct, confidence = correctness_and_confidence(labels, probabilities, classes)
+    index = bin_index(confidence, n_bins, binning)
+    count = np.bincount(index, minlength=n_bins)
+    filled = np.where(count > 0, count, np.nan)
+    return ReliabilityCurve(
+        edges=bin_edges(confidence, n_bins, binning),
+        count=count,
+        accuracy=np.bincount(index, correct, n_bins) / filled,
+        confidence=np.bincount(index, confidence, n_bins) / filled,
+    )
+
+
+@dataclass(frozen=True)
+class RiskCoverageCurve:
+    """Error rate among the answered rows, for every threshold on confidence.
+
+    Attributes
+    ----------
+    coverage : (m,) share of rows answered, increasing to 1
+    risk : (m,) error rate among them
+    threshold : (m,) lowest confidence answered, decreasing
+    area : mean risk over all coverages (lower is better); rows of equal confidence
+        count as answered in random order
+
+    Examples
+    --------
+    >>> from coolhead.metrics import risk_coverage_curve
+    >>> curve = risk_coverage_curve([1, 1, 0, 1], [0.9, 0.8, 0.6, 0.5])
+    >>> curve.coverage, curve.risk.round(2)
+    (array([0.25, 0.5 , 0.75, 1.  ]), array([0.  , 0.  , 0.33, 0.25]))
+    """
+
+    coverage: np.ndarray
+    risk: np.ndarray
+    threshold: np.ndarray
+    area: float
+
+    def risk_at(self, coverage: float) -> float:
+        """Risk at the highest threshold that answers at least this share of rows."""
+        if not 0 < coverage <= 1:
+            raise ValueError(f"coverage is {coverage}; wanted a share in (0, 1]")
+        # Shares are ratios of integers: forgive rounding in the share asked for.
+        at = np.searchsorted(self.coverage, coverage - 1e-12)
+        return float(self.risk[min(at, len(self.risk) - 1)])
+
+    def plot(self, ax: Any = None, **line: Any) -> Any:
+        """Draw it by `coolhead.figures.reliability`; return matplotlib Axes.
+
+        Parameters
+        ----------
+        ax : Axes to draw on; a new figure by default
+        **line : passed to `Axes.plot`, e.g. label="ensemble", color="C1"
+        """
+        from coolhead.figures import selective_prediction
+
+        return selective_prediction(self, ax, **line)
+
+
+def risk_coverage_curve(
+    labels: ArrayLike, probabilities: ArrayLike, *, classes: Any = None
+) -> RiskCoverageCurve:
+    """Risk and coverage of answering only the most confident rows.
+
+    Takes (labels, (n, k) probabilities) or (correctness, (n,) confidence).
+
+    Examples
+    --------
+    >>> risk_coverage_curve([1, 0, 1], [0.9, 0.5, 0.8]).risk_at(0.6)
+    0.0
+    """
+    correct, confidence = correctness_and_confidence(labels, probabilities, classes)
+    threshold, group, size = np.unique(
+        -confidence, return_inverse=True, return_counts=True
+    )
+    errors = np.bincount(group, 1.0 - correct, len(threshold))
+    answered = np.cumsum(size)
+    expected = np.cumsum(np.repeat(errors / size, size))
+    return RiskCoverageCurve(
+        coverage=answered / len(confidence),
+        risk=np.cumsum(errors) / answered,
+        threshold=-threshold,
+        area=float(np.mean(expected / np.arange(1, len(confidence) + 1))),
+    )
