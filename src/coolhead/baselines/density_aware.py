@@ -7,13 +7,12 @@ import numpy as np
 from scipy.optimize import minimize
 from sklearn.neighbors import NearestNeighbors
 
-from coolhead.calibrators.base import TemperatureCalibrator
+from coolhead.calibrators.base import TemperatureCalibrator, remember_beyond
 from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.parameters import Count, Seed, parameters
-from coolhead.calibrators.quality import remember_beyond
 from coolhead.calibrators.temperature import set_level
 from coolhead.numerics.checks import check_choice
-from coolhead.numerics.slopes import temperature_slopes
+from coolhead.numerics.search import temperature_slopes
 
 FLOOR_SHARE = 0.1
 

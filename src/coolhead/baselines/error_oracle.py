@@ -6,14 +6,12 @@ gained at all. The oracle of the paper is `TemperatureScaling` on those labels.
 
 import numpy as np
 
-from coolhead.calibrators.base import TemperatureCalibrator
+from coolhead.calibrators.base import TemperatureCalibrator, remember_quality
 from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.parameters import Count, parameters
-from coolhead.calibrators.quality import remember_quality
-from coolhead.metrics import expected_calibration_error
+from coolhead.metrics.bins import equal_width_index
 from coolhead.numerics.softmax import confidence
-from coolhead.numerics.solution import Status
-from coolhead.numerics.solving import BOUND
+from coolhead.numerics.solver import BOUND, Status
 
 GRID_POINTS = 200
 FINE_POINTS = 41
@@ -47,18 +45,18 @@ class OracleErrorTemperature(TemperatureCalibrator):
     n_bins: Count = 15
 
     def _learn(self, data: CalibrationData) -> None:
-        spread = data.rows.typical_spread()
+        spread = data.rows.typical_spread(data.weights)
         self.temperature_, self.error_ = 1.0, float("nan")
         status = Status.CONSTANT_LOGITS
         if spread > 0:
             self.temperature_, self.error_, status = _smallest_error(
-                data.logits, data.labels, spread, self.n_bins
+                data, spread, self.n_bins
             )
         remember_quality(self, data, self.temperature_, status)
 
 
 def _smallest_error(
-    logits: np.ndarray, labels: np.ndarray, spread: float, n_bins: int
+    data: CalibrationData, spread: float, n_bins: int
 ) -> tuple[float, float, str]:
     """Return (T, error, status).
 
@@ -66,8 +64,10 @@ def _smallest_error(
     """
 
     def error_at(position: float) -> float:
-        largest, predicted = confidence(logits, float(np.exp(position)))
-        return expected_calibration_error(predicted == labels, largest, n_bins=n_bins)
+        largest, predicted = confidence(data.logits, float(np.exp(position)))
+        gap = (predicted == data.labels) - largest
+        index = equal_width_index(largest.astype(np.float64), n_bins)
+        return float(np.abs(np.bincount(index, data.row_shares * gap)).sum())
 
     middle, reach = np.log(spread), np.log(BOUND)
     coarse = np.linspace(middle - reach, middle + reach, GRID_POINTS)

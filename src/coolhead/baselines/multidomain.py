@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import Ridge
 
-from coolhead.calibrators.base import TemperatureCalibrator
-from coolhead.calibrators.clustered.calibrators import temperature_bounds
+from coolhead.calibrators.base import TemperatureCalibrator, remember_quality
+from coolhead.calibrators.clustered import temperature_bounds
 from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.parameters import NotNegative, parameters
-from coolhead.calibrators.quality import remember_quality
 from coolhead.calibrators.temperature import set_level
-from coolhead.numerics.solution import Status
+from coolhead.numerics.solver import Status
 
 
 @parameters

@@ -7,11 +7,11 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import clone
 
-from coolhead.baselines.classwise.base import ScoreCalibrator, ScoreData
+from coolhead.baselines.classwise import ScoreCalibrator, ScoreData
 from coolhead.calibrators.parameters import parameters
 from coolhead.numerics.checks import check_choice
 from coolhead.numerics.softmax import softmax
-from coolhead.numerics.solution import Status
+from coolhead.numerics.solver import Status
 
 
 @parameters

@@ -5,17 +5,21 @@ from typing import Any
 
 import numpy as np
 
-from coolhead.baselines.classwise.ets import EnsembleTemperatureScaling
+from coolhead.baselines.classwise import EnsembleTemperatureScaling
 from coolhead.baselines.density_aware import DensityAwareTemperature
-from coolhead.calibrators.base import Answer, Calibrator, TemperatureCalibrator
+from coolhead.calibrators.base import (
+    Answer,
+    Calibrator,
+    OfParts,
+    TemperatureCalibrator,
+    is_above,
+)
 from coolhead.calibrators.data import CalibrationData, fresh
 from coolhead.calibrators.parameters import parameters
-from coolhead.calibrators.parts import OfParts
-from coolhead.calibrators.quality import is_above
 from coolhead.numerics.checks import check_logit_values
 from coolhead.numerics.moments import summarise_rows
 from coolhead.numerics.softmax import log_loss_rows
-from coolhead.numerics.solution import Status
+from coolhead.numerics.solver import Status
 
 
 @parameters

@@ -1,1 +1,0 @@
-"""Methods that map one score to one probability: sigmoids, bins and steps."""

@@ -1,1 +1,0 @@
-"""Methods with parameters for every class, or mixtures of softmaxes."""

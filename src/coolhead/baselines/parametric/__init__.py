@@ -1,1 +1,0 @@
-"""A small network on the largest logits (PTS)."""

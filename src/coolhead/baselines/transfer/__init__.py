@@ -1,1 +1,0 @@
-"""Methods that see unlabelled target data and say so."""
