@@ -6,18 +6,19 @@ from typing import Any, Self
 import numpy as np
 
 from coolhead.calibrators.base import PredictionDetails
-from coolhead.calibrators.domains import find_domains, leave_one_out
+from coolhead.calibrators.data import find_domains
+from coolhead.calibrators.evidence import (
+    N_BINS,
+    counted,
+    distance_counts,
+    unsure_rows,
+)
+from coolhead.calibrators.left_out import held_out_distances, left_out_distances
 from coolhead.metrics.bins import equal_width_index
 from coolhead.numerics.blocks import row_blocks
-from coolhead.shift.clusters import REGION_ROWS, Clusters, find_regions, locate
-
-N_BINS = 15
-RANDOM_FOLDS = 5
-# Where a left-out domain shows more than this, rows must lie further out to count:
-# a share near one would leave no room for news.
-LARGEST_SHARE = 0.25
-# The same row in another batch may get another last digit.
-ROUNDING = 1e-6
+from coolhead.numerics.checks import check_features, check_finite
+from coolhead.numerics.classes import Names, encode_labels
+from coolhead.shift.clusters import Clusters, locate
 
 SHARES = ("outside", "inside", "unsure")
 Seen = tuple[float, float] | float
@@ -68,10 +69,20 @@ class Expected:
                         "1, or (found, rows)"
                     )
 
+    @classmethod
+    def of_evidence(cls, shown: dict[str, Any]) -> Self:
+        """Unpack what the evidence of a fitted calibrator holds for monitors."""
+        unpacked: dict[str, Any] = {
+            name: dict(zip(found[0].tolist(), found[1].tolist(), strict=True))
+            if isinstance(found, tuple | list)
+            else float(found)
+            for name, found in shown.items()
+        }
+        return cls(**unpacked)
+
     def is_unsure(self, confidence: np.ndarray) -> np.ndarray:
         """(n,) True for rows less sure than half of the calibration rows."""
-        middle = -np.inf if self.middle is None else self.middle
-        return confidence < middle - ROUNDING
+        return unsure_rows(confidence, -np.inf if self.middle is None else self.middle)
 
     def to_dict(self) -> dict[str, Any]:
         """JSON values."""
@@ -137,106 +148,46 @@ def expect_distances(
     clusters: Clusters,
     served: np.ndarray | None = None,
 ) -> dict[str, Any]:
-    """What `Expected` says of distances, for clusters found like `clusters`.
+    """Return what `Expected` holds about distances, for clusters like these.
 
-    features, domains : (n, d) and (n,) of the calibration rows.
-    served : (n,) True for rows of domains that are expected again. They are compared
-        with clusters in which they have a part; others as strangers to all clusters.
+    Parameters
+    ----------
+    features : ndarray of shape (n_samples, n_features)
+        Of the calibration rows.
+    domains : ndarray of shape (n_samples,)
+    clusters : Clusters
+    served : ndarray of bool of shape (n_samples,), default=None
+        Rows of domains that are expected again. They are compared with clusters in
+        which they have a part; others as strangers to all clusters.
     """
     if len(features) < 2:
         return {}
-    settings: Any = {"n_clusters": len(clusters.centers), "scaling": clusters.scaling}
     if served is None:
-        apart = left_out_distances(features, domains, **settings)
+        apart = left_out_distances(features, find_domains(domains, None), clusters)
         served = np.ones(len(features), bool)
     else:
         apart = {
-            str(name): held_out_distances(features, domains == name, **settings)
+            str(name): held_out_distances(features, domains == name, clusters)
             for name in np.unique(domains[served])
         }
-    # Order statistics, not means of two: then the comparison with new rows is exact
-    # although these rows chose the limits.
-    furthest = [
-        np.quantile(distance, 1 - LARGEST_SHARE, method="higher")
-        for distance in apart.values()
-    ]
-    reach = max(1.0, *furthest)
-    if not apart or not np.isfinite(reach):
-        return {}  # domains of identical rows: every other row is infinitely far
     own, domains = locate(clusters, features[served])[1], domains[served]
     within = {str(name): own[domains == name] for name in np.unique(domains)}
-    near = min(
-        np.quantile(distance, LARGEST_SHARE, method="lower")
-        for distance in within.values()
-    )
-    return {
-        "reach": float(reach),
-        "outside": {name: _counted(d > reach) for name, d in apart.items()},
-        "near": float(near),
-        "inside": {name: _counted(d < near) for name, d in within.items()},
-    }
+    return distance_counts(apart, within) if apart else {}
 
 
-def expect_moved(name: str, details: PredictionDetails) -> Expected:
-    """What a calibrator that was moved to a domain expects: what it said there.
+def expect_adapted(name: str, details: PredictionDetails) -> Expected:
+    """Return what a calibrator adapted to a domain expects: what it found there.
 
-    Other domains were seen through another temperature, and nearer or further away.
+    Other domains were calibrated by another temperature, and are nearer or further.
     """
-    sure = details.probabilities.max(axis=1).astype(np.float64)
-    middle = float(np.median(sure))
-    unsure = {name: _counted(Expected(middle=middle).is_unsure(sure))}
-    shown: dict[str, Any] = {"middle": middle, "unsure": unsure}
+    confidence = details.probabilities.max(axis=1).astype(np.float64)
+    middle = float(np.median(confidence))
+    shown: dict[str, Any] = {"middle": middle}
+    shown["unsure"] = {name: counted(unsure_rows(confidence, middle))}
     far = details.distance
     if far is not None and np.isfinite(far).all():
-        reach = max(1.0, float(np.quantile(far, 1 - LARGEST_SHARE, method="higher")))
-        near = float(np.quantile(far, LARGEST_SHARE, method="lower"))
-        shown |= {"reach": reach, "outside": {name: _counted(far > reach)}}
-        shown |= {"near": near, "inside": {name: _counted(far < near)}}
+        shown |= distance_counts({name: far}, {name: far})
     return Expected(**shown)
-
-
-def _counted(mask: np.ndarray) -> tuple[float, float]:
-    return float(np.count_nonzero(mask)), float(len(mask))
-
-
-def left_out_distances(
-    features: np.ndarray, domains: np.ndarray, **settings: Any
-) -> dict[str, np.ndarray]:
-    """How many radii each domain lies from clusters found in the other domains.
-
-    settings : of `find_regions`. At most 5000 rows of each domain are measured. Fewer
-    than two domains cannot be left out: then each fifth of the rows, drawn at random,
-    is.
-    """
-    rng = np.random.default_rng(0)
-    found = {}
-    for fold in leave_one_out(find_domains(domains, None)):
-        own = rng.permutation(np.flatnonzero(fold.outside))[:REGION_ROWS]
-        regions = find_regions(features[fold.inside], **settings)
-        found[fold.name] = locate(regions, features[own])[1]
-    if found:
-        return found
-    everyone = np.ones(len(features), bool)
-    distance = held_out_distances(features, everyone, **settings)
-    return {"rows left out at random": distance}
-
-
-def held_out_distances(
-    features: np.ndarray, own: np.ndarray, **settings: Any
-) -> np.ndarray:
-    """How many radii rows lie from clusters found without them, but with their like.
-
-    own : (n,) True for the rows to measure; each fifth of them, drawn at random, is
-        left out once, at most 5000 of it measured. settings : of `find_regions`.
-    """
-    rng = np.random.default_rng(0)
-    distances = []
-    for part in np.array_split(rng.permutation(np.flatnonzero(own)), RANDOM_FOLDS):
-        rest = np.delete(features, part, axis=0)
-        if len(part) and len(rest):
-            regions = find_regions(rest, **settings)
-            distances.append(locate(regions, features[part[:REGION_ROWS]])[1])
-    return np.concatenate(distances)
 
 
 def expect_confidence(
@@ -256,11 +207,10 @@ def expect_confidence(
         if labels is not None:
             correct[rows] = probabilities.argmax(axis=1) == labels[rows]
     middle = float(np.median(confidence))
-    ask = Expected(middle=middle)
     unsure, right = {}, {}
     for name in np.unique(domains):
         own = domains == name
-        unsure[str(name)] = _counted(ask.is_unsure(confidence[own]))
+        unsure[str(name)] = counted(unsure_rows(confidence[own], middle))
         if labels is not None:
             bins = count_bins(confidence[own], correct[own])
             right[str(name)] = (
@@ -280,3 +230,109 @@ def count_bins(confidence: np.ndarray, correct: np.ndarray) -> dict[str, np.ndar
         f"bin_{name}": np.bincount(index, weights, N_BINS).astype(float)
         for name, weights in sums.items()
     }
+
+
+# Quarter octaves from 2^-20 to 2^20; the first and last bin hold what lies beyond.
+TEMPERATURE_EDGES = 2.0 ** np.arange(-20, 20.25, 0.25)
+COUNTS = {
+    "n_rows": (),
+    "n_checked": (),
+    "n_outside": (),
+    "n_near": (),
+    "n_unsure": (),
+    "confidence_sum": (),
+    "temperature_counts": (len(TEMPERATURE_EDGES) + 1,),
+    "bin_counts": (N_BINS,),
+    "bin_confidence": (N_BINS,),
+    "bin_correct": (N_BINS,),
+}
+
+
+def no_counts() -> dict[str, np.ndarray]:
+    """The state before the first batch."""
+    return {name: np.zeros(shape) for name, shape in COUNTS.items()}
+
+
+def count_batch(
+    details: PredictionDetails,
+    labels: Any,
+    features: Any,
+    expected: Expected,
+    regions: Clusters | None,
+    classes: Names | None,
+) -> dict[str, np.ndarray]:
+    """Counts of one batch; refuses before anything is counted."""
+    confidence = _confidence(details)
+    n_rows = len(confidence)
+    counts: dict[str, Any] = no_counts()
+    counts["n_rows"] += n_rows
+    counts["confidence_sum"] += confidence.sum()
+    counts["n_unsure"] += np.count_nonzero(expected.is_unsure(confidence))
+    if details.temperature is not None:
+        temperature = _per_row(details.temperature, n_rows, "temperature")
+        places = np.searchsorted(TEMPERATURE_EDGES, temperature, "right")
+        counts["temperature_counts"] = np.bincount(
+            places, minlength=len(TEMPERATURE_EDGES) + 1
+        ).astype(float)
+    distance = find_distance(details, features, expected.reach, regions, n_rows)
+    if distance is not None:
+        counts["n_checked"] += n_rows
+        # Written so that a distance that overflowed to NaN is no reason for calm.
+        counts["n_outside"] += np.count_nonzero(~(distance <= expected.reach))
+        counts["n_near"] += np.count_nonzero(distance < expected.near)
+    if labels is not None:
+        n_classes = details.probabilities.shape[1]
+        codes, _ = encode_labels(labels, n_classes, n_rows, classes, unlabelled=True)
+        known = codes >= 0
+        correct = details.probabilities.argmax(axis=1) == codes
+        counts |= count_bins(confidence[known], correct[known])
+    return counts
+
+
+def find_distance(
+    details: PredictionDetails,
+    features: Any,
+    reach: float,
+    regions: Clusters | None,
+    n_rows: int,
+) -> np.ndarray | None:
+    """(n,) distance of each row to its nearest cluster centre, in radii.
+
+    None where nobody can tell: no features, or rows of which only "covered" is known
+    though another `reach` is asked for.
+    """
+    if regions is not None:
+        if features is None:
+            return None
+        width = regions.centers.shape[1]
+        return locate(regions, check_features(features, n_rows, width))[1]
+    if details.distance is not None:
+        return _per_row(details.distance, n_rows, "distance")
+    if details.covered is not None and reach == 1:
+        covered = _per_row(details.covered, n_rows, "covered")
+        return np.where(covered, 1.0, np.inf)
+    return None
+
+
+def _confidence(details: PredictionDetails) -> np.ndarray:
+    if not hasattr(details, "probabilities"):
+        raise TypeError(
+            f"details is a {type(details).__name__}; wanted what calibrator.details "
+            "gave of the batch"
+        )
+    probabilities = np.asarray(details.probabilities)
+    if probabilities.ndim != 2:
+        raise ValueError(
+            f"details.probabilities has shape {probabilities.shape}; wanted (n, k)"
+        )
+    check_finite(probabilities, "details.probabilities")
+    return probabilities.max(axis=1).astype(np.float64)
+
+
+def _per_row(values: Any, n_rows: int, name: str) -> np.ndarray:
+    array = np.asarray(values)
+    if array.shape != (n_rows,):
+        raise ValueError(
+            f"details.{name} has shape {array.shape}; wanted one per row, ({n_rows},)"
+        )
+    return array

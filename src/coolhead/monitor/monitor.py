@@ -1,30 +1,100 @@
-"""Watches batches of predictions and tells when they are of another kind."""
+"""The rows a monitor learns from: of a calibrator, or inside a classifier around it."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from sklearn.frozen import FrozenEstimator
+from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import check_is_fitted
 
 from coolhead.calibrators.base import PredictionDetails
-from coolhead.monitor.counts import COUNTS, count_batch, no_counts
+from coolhead.classifier.classifier import CalibratedClassifier
 from coolhead.monitor.expected import (
+    COUNTS,
     Expected,
+    count_batch,
     expect_confidence,
     expect_distances,
     find_served,
+    no_counts,
 )
 from coolhead.monitor.verdict import DriftSignal, calibration_error, judge
-from coolhead.monitor.wrapper import unwrap
-from coolhead.numerics.checks import (
-    as_logits,
-    check_domains,
-    check_features,
-    check_labels,
+from coolhead.numerics.checks import as_logits, check_domains, check_features
+from coolhead.numerics.classes import (
+    Names,
+    check_names,
+    class_positions,
+    encode_labels,
+    match_rows,
+    order_columns,
 )
 from coolhead.shift.clusters import Clusters, find_regions
+
+
+class Calibration(NamedTuple):
+    """A calibrator and the rows it was fitted on, as far as they are known.
+
+    labels are column numbers of the logits; classes are those of the probabilities
+    that a monitor is updated with.
+    """
+
+    calibrator: Any
+    features: Any
+    domains: Any
+    logits: np.ndarray | None
+    labels: np.ndarray | None
+    classes: Names | None
+
+
+def unwrap(
+    calibrator: Any, features: Any, domains: Any, logits: Any, labels: Any
+) -> Calibration:
+    """Return the calibrator of a `CalibratedClassifier` with its features and logits.
+
+    The rows its estimator learned from are left out: it is more confident there than
+    anywhere else. Where it learned from all rows, only the features are used.
+    """
+    if not isinstance(calibrator, CalibratedClassifier):
+        return _columns(calibrator, features, domains, logits, labels)
+    model, X = calibrator, features
+    if X is None:
+        raise ValueError("features is missing; wanted the X of the classifier's fit")
+    if model.source is not None:
+        if domains is None:
+            raise ValueError(
+                "sample_domain is missing; wanted that of the classifier's fit, whose "
+                f"source is {model.source}"
+            )
+        kept = np.flatnonzero(~np.isin(domains, model.source))
+        X, domains = _safe_indexing(X, kept), np.asarray(domains)[kept]
+        labels = None if labels is None else np.asarray(labels)[kept]
+    names = check_names(model.classes_, "classes_")
+    found = model.features_of(X)
+    if model.source is None and not isinstance(model.estimator_, FrozenEstimator):
+        return Calibration(model.calibrator_, found, domains, None, None, names)
+    logits, _ = model._query(X)
+    if labels is not None:
+        codes, _ = encode_labels(labels, len(names), len(logits), names)
+        labels = class_positions(model.classes_, model.calibrated_classes)[codes]
+    return Calibration(model.calibrator_, found, domains, logits, labels, names)
+
+
+def _columns(
+    calibrator: Any, features: Any, domains: Any, logits: Any, labels: Any
+) -> Calibration:
+    """Bring logits and labels into the order of the calibrator's classes."""
+    names = getattr(calibrator, "class_names_", None)
+    if logits is None:
+        return Calibration(calibrator, features, domains, None, None, names)
+    if labels is None:
+        array, names = order_columns(as_logits(logits), logits, names)
+        return Calibration(calibrator, features, domains, array, None, names)
+    array, codes, names = match_rows(logits, labels, names, as_logits)
+    return Calibration(calibrator, features, domains, array, codes, names)
+
 
 FORMAT_VERSION = 2
 # One for all monitors, held for a few additions: a monitor with a lock of its own
@@ -47,6 +117,7 @@ class DriftMonitor:
         Who checks often divides it by the number of checks.
     regions : clusters to look for new features in, where the calibrator has none.
     counts : the state; starts empty.
+    classes : names of the classes, for labels that are names; None without.
 
     Examples
     --------
@@ -65,6 +136,7 @@ class DriftMonitor:
     false_alarm_rate: float = 0.01
     regions: Clusters | None = None
     counts: dict[str, Any] = field(default_factory=no_counts, repr=False)
+    classes: Names | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.false_alarm_rate < 1:
@@ -104,15 +176,20 @@ class DriftMonitor:
             alarm. Named, other rows than theirs raise it, and it sees far more.
         """
         given = unwrap(calibrator, features, sample_domain, logits, labels)
-        calibrator, features, domains, logits, labels = given
+        calibrator, features, domains, logits, labels, classes = given
         if hasattr(calibrator, "fit"):
             check_is_fitted(calibrator)
         n_rows = next((len(a) for a in (features, logits) if a is not None), None)
         if n_rows is None:
-            raise ValueError(
-                "features and logits are missing; wanted features (n, d), logits "
-                "(n, k), or both, of the rows the calibrator was fitted on"
-            )
+            shown = getattr(getattr(calibrator, "evidence_", None), "shown", None)
+            if shown is None:
+                raise ValueError(
+                    "features and logits are missing, and the calibrator carries no "
+                    "evidence; wanted features (n, d), logits (n, k), or both, of the "
+                    "rows it was fitted on"
+                )
+            expected = Expected.of_evidence(shown)
+            return cls(expected, false_alarm_rate, classes=classes)
         domains = np.zeros(n_rows, int) if domains is None else domains
         domains = check_domains(domains, n_rows)
         expected_again = find_served(domains, served)
@@ -125,14 +202,11 @@ class DriftMonitor:
                 clusters = regions = find_regions(features)
             shown |= expect_distances(features, domains, clusters, expected_again)
         if logits is not None:
-            logits = as_logits(logits)
-            if labels is not None:
-                labels = check_labels(labels, logits.shape[1], n_rows)
             rows: Any = (logits, features, domains, labels)
             if expected_again is not None:
                 rows = [None if part is None else part[expected_again] for part in rows]
             shown |= expect_confidence(calibrator, *rows)
-        return cls(Expected(**shown), false_alarm_rate, regions)
+        return cls(Expected(**shown), false_alarm_rate, regions, classes=classes)
 
     def update(
         self, details: PredictionDetails, labels: Any = None, *, features: Any = None
@@ -141,10 +215,12 @@ class DriftMonitor:
 
         A batch that is refused is not counted at all.
 
-        labels : (n,) class indices where they are known; -1 for rows without.
+        labels : (n,) class numbers or names where they are known; -1, an empty string
+            or a missing value for rows without.
         features : (n, d); for a monitor with `regions` of its own, else not looked at.
         """
-        added = count_batch(details, labels, features, self.expected, self.regions)
+        known = self.expected, self.regions, self.classes
+        added = count_batch(details, labels, features, *known)
         with _COUNTING:
             for name, value in added.items():
                 self.counts[name] = self.counts[name] + value
@@ -168,7 +244,7 @@ class DriftMonitor:
     def merge(self, other: "DriftMonitor") -> "DriftMonitor":
         """The monitor that has seen the batches of both."""
         mine, theirs = self.to_dict(), other.to_dict()
-        for name in ("expected", "false_alarm_rate", "regions"):
+        for name in ("expected", "false_alarm_rate", "regions", "classes"):
             if mine[name] != theirs[name]:
                 raise ValueError(
                     f"{name} is {str(mine[name])[:60]} in one monitor and "
@@ -176,7 +252,7 @@ class DriftMonitor:
                 )
         counts, others = self._snapshot(), other._snapshot()
         both = {name: counts[name] + others[name] for name in COUNTS}
-        return DriftMonitor(self.expected, self.false_alarm_rate, self.regions, both)
+        return replace(self, counts=both)
 
     def to_dict(self) -> dict[str, Any]:
         """Settings and counts as JSON values."""
@@ -186,6 +262,7 @@ class DriftMonitor:
             "expected": self.expected.to_dict(),
             "false_alarm_rate": self.false_alarm_rate,
             "regions": None if self.regions is None else _plain(self.regions),
+            "classes": None if self.classes is None else list(self.classes),
             "counts": {name: np.asarray(counts[name]).tolist() for name in COUNTS},
         }
 
@@ -200,7 +277,9 @@ class DriftMonitor:
                 raise ValueError("counts of another length")
             expected = Expected.from_dict(state["expected"])
             regions = None if state["regions"] is None else _regions(state["regions"])
-            return cls(expected, state["false_alarm_rate"], regions, counts)
+            classes = state.get("classes")  # which version 0.2 did not have
+            classes = None if classes is None else tuple(map(str, classes))
+            return cls(expected, state["false_alarm_rate"], regions, counts, classes)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             shown = json.dumps(state, default=str)[:80]
             raise ValueError(

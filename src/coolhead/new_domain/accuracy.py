@@ -1,21 +1,19 @@
-"""Expected accuracy of a domain: witnesses weighed, labels counted, an interval."""
+"""Expected accuracy of a domain: estimates weighed, labels counted, an interval."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from coolhead.metrics.intervals import Interval
-from coolhead.new_domain.batch import SeenRows
-from coolhead.new_domain.evidence import Evidence
-from coolhead.new_domain.offsets import shrunk_scale
+from coolhead.calibrators.estimators import CalibratedRows
+from coolhead.calibrators.evidence import Evidence, logit, shrunk_scale
+from coolhead.metrics.bins import Interval
 from coolhead.new_domain.posterior import (
     Belief,
-    Witness,
+    Estimate,
     believe,
     expit,
     label_log_density,
-    logit,
     mean_shifted,
 )
 
@@ -23,12 +21,12 @@ from coolhead.new_domain.posterior import (
 PRIOR_SCALE, PRIOR_WORTH = 0.3, 4.0
 # A little wider for intervals: missing the truth is worse than a point of ECE.
 INTERVAL_SCALE = 0.35
-BATCH_SCALE = {"surer": 0.6, "agreement": 0.6, "transport": 0.6}
+BATCH_SCALE = {"atc": 0.6, "agreement": 0.6, "cot": 0.6}
 BATCH_WORTH = 4.0
 LARGEST_SHIFT = 8.0
 REPRESENTATIVES = 2_000
 NORMAL_90 = 1.6448536269514722
-# The same of Student's t with the degrees of freedom that a witness has.
+# The same of Student's t with the degrees of freedom that a estimate has.
 TAIL_90 = 2.131846786326649
 
 
@@ -47,69 +45,70 @@ class GroupAccuracy(NamedTuple):
     accuracy: Interval
 
 
-def left_out_witness(confidence: float, evidence: Evidence | None) -> Witness:
+def left_out_estimate(confidence: float, evidence: Evidence | None) -> Estimate:
     """Mean confidence is about right, as far as it was for left-out domains."""
     scale = PRIOR_SCALE
     if evidence is not None:
         scale = shrunk_scale(
             evidence.residuals, evidence.noise, PRIOR_SCALE, PRIOR_WORTH
         )
-    return Witness("left_out", float(logit(confidence)), scale)
+    return Estimate("left_out", float(logit(confidence)), scale)
 
 
-def batch_witness(name: str, accuracy: float, evidence: Evidence) -> Witness:
+def batch_estimate(name: str, accuracy: float, evidence: Evidence) -> Estimate:
     """What the unlabelled rows suggest, as far as that was true of left-out domains."""
     errors, noise = np.zeros(0), np.zeros(0)
-    if name in evidence.suggested:
+    if name in evidence.estimates:
         errors, noise = evidence.errors_of(name), evidence.noise
     scale = shrunk_scale(errors, noise, BATCH_SCALE[name], BATCH_WORTH)
-    return Witness(name, float(logit(accuracy)), scale)
+    return Estimate(name, float(logit(accuracy)), scale)
 
 
-def find_witnesses(
-    rows: SeenRows, evidence: Evidence | None, use: Sequence[str]
-) -> list[Witness]:
+def find_estimates(
+    rows: CalibratedRows, evidence: Evidence | None, use: Sequence[str]
+) -> list[Estimate]:
     """Who speaks of a domain before labels do, of the kinds of evidence in use."""
     # Without left-out domains a default in their place: beliefs start somewhere.
     prior = evidence if "left_out" in use else None
-    found = [left_out_witness(float(rows.confidence.mean()), prior)]
+    found = [left_out_estimate(float(rows.confidence.mean()), prior)]
     if "batch" in use and evidence is not None:
-        suggested = evidence.comparison.suggest(rows)
+        suggested = evidence.estimate(rows)
         found += [
-            batch_witness(name, share, evidence) for name, share in suggested.items()
+            batch_estimate(name, share, evidence) for name, share in suggested.items()
         ]
     return found
 
 
-def together(witnesses: Sequence[Witness], evidence: Evidence | None) -> Witness:
-    """One witness for all: where they put it, and how far off that was elsewhere.
+def combined(estimates: Sequence[Estimate], evidence: Evidence | None) -> Estimate:
+    """One estimate for all: where they put it, and how far off that was elsewhere.
 
     Witnesses err alike, as all of them look at the same confidences: multiplied
-    together they would be far too sure. So each left-out domain is asked the same way.
+    combined they would be far too sure. So each left-out domain is asked the same way.
     """
     if evidence is None:
-        return Witness("together", _middle(witnesses), INTERVAL_SCALE)
+        return Estimate("combined", _middle(estimates), INTERVAL_SCALE)
     errors = np.empty(len(evidence.domains))
     for index in range(len(errors)):
         centres = [
-            float(logit(evidence.said(witness.name)[index])) for witness in witnesses
+            float(logit(evidence.estimate_of(estimate.name)[index]))
+            for estimate in estimates
         ]
         moved = [
-            witness._replace(centre=centre)
-            for witness, centre in zip(witnesses, centres, strict=True)
+            estimate._replace(centre=centre)
+            for estimate, centre in zip(estimates, centres, strict=True)
         ]
         errors[index] = logit(evidence.accuracy[index]) - _middle(moved)
     scale = shrunk_scale(errors, evidence.noise, INTERVAL_SCALE, PRIOR_WORTH)
-    return Witness("together", _middle(witnesses), scale)
+    return Estimate("combined", _middle(estimates), scale)
 
 
-def _middle(witnesses: Sequence[Witness]) -> float:
-    """Mean of the product of what the witnesses say."""
-    centres = [witness.centre for witness in witnesses]
-    reach = 4 * max(witness.scale for witness in witnesses)
+def _middle(estimates: Sequence[Estimate]) -> float:
+    """Mean of the product of what the estimates say."""
+    centres = [estimate.centre for estimate in estimates]
+    reach = 4 * max(estimate.scale for estimate in estimates)
 
     def log_density(values: np.ndarray) -> np.ndarray:
-        return np.sum([witness.log_density(values) for witness in witnesses], axis=0)
+        return np.sum([estimate.log_density(values) for estimate in estimates], axis=0)
 
     return believe(log_density, min(centres) - reach, max(centres) + reach).mean
 
@@ -123,11 +122,11 @@ def representatives(confidence: np.ndarray) -> np.ndarray:
 
 
 def believe_accuracy(
-    confidence: np.ndarray, witnesses: Sequence[Witness], labelled: Labelled | None
+    confidence: np.ndarray, estimates: Sequence[Estimate], labelled: Labelled | None
 ) -> Belief:
     """What is believed of the logit of the accuracy.
 
-    confidence : calibrated confidences of the domain's rows. They are moved together
+    confidence : calibrated confidences of the domain's rows. They are moved combined
         on the logit scale, which reaches every accuracy.
     """
     few = representatives(confidence)
@@ -135,8 +134,8 @@ def believe_accuracy(
     def log_density(shift: np.ndarray) -> np.ndarray:
         accuracy = logit(mean_shifted(few, shift))
         total = np.zeros(len(shift))
-        for witness in witnesses:
-            total += witness.log_density(accuracy)
+        for estimate in estimates:
+            total += estimate.log_density(accuracy)
         if labelled is not None:
             total += label_log_density(*labelled, shift)
         return total
@@ -167,7 +166,7 @@ def group_accuracy(
 ) -> GroupAccuracy:
     """Expected accuracy of a part of a domain, which strays from the whole.
 
-    The larger the part, the less it can: the parts together are the whole.
+    The larger the part, the less it can: the parts combined are the whole.
 
     confidence : of the whole domain, mask : which rows the part has; whole : what is
         believed of the domain's accuracy without the part's own labels, which would
@@ -178,6 +177,6 @@ def group_accuracy(
     stray = spread * np.sqrt(1 - len(own) / len(confidence))
     usual = (whole.quantile(0.95) - whole.quantile(0.05)) / 2 / TAIL_90
     scale = float(np.hypot(usual, stray))
-    witness = Witness("domain", float(logit(own.mean())) + moved, scale)
-    belief = believe_accuracy(own, [witness], labelled)
+    estimate = Estimate("domain", float(logit(own.mean())) + moved, scale)
+    belief = believe_accuracy(own, [estimate], labelled)
     return GroupAccuracy(len(own), accuracy_interval(belief, own))

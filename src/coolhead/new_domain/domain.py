@@ -1,37 +1,144 @@
-"""A domain nobody has labels of yet: what can be said, and what a few labels add."""
+"""What `NewDomain` accepts."""
 
 import copy
+import warnings
 from collections.abc import Sequence
 from functools import cached_property
+from html import escape
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coolhead.metrics.intervals import Interval
+from coolhead.calibrators.estimators import calibrate_rows
+from coolhead.calibrators.evidence import Evidence, logit
+from coolhead.metrics.bins import Interval
 from coolhead.new_domain.accuracy import GroupAccuracy
-from coolhead.new_domain.batch import see
-from coolhead.new_domain.checks import KINDS, check_use
-from coolhead.new_domain.evidence import Evidence
-from coolhead.new_domain.given import look_at
-from coolhead.new_domain.knowledge import Knowledge
-from coolhead.new_domain.labelling import asking_order, choose_rows, find_strata
+from coolhead.new_domain.knowledge import DomainState, read_inputs
 from coolhead.new_domain.labels import (
+    asking_order,
     check_free,
-    check_new_labels,
     check_reachable,
     check_row_numbers,
     check_rows,
+    choose_rows,
+    find_strata,
     labels_for_width,
     merge_labels,
 )
-from coolhead.new_domain.posterior import Witness, expit, logit
-from coolhead.new_domain.scores import members
-from coolhead.new_domain.sets import PredictionSets, find_limit
-from coolhead.new_domain.threshold import Threshold, find_threshold
-from coolhead.new_domain.words import as_html, as_sentence, draw, find_notes
+from coolhead.new_domain.posterior import Estimate, expit
+from coolhead.new_domain.sets import PredictionSets, find_limit, members
+from coolhead.new_domain.temperature import Threshold, find_threshold
 from coolhead.numerics.checks import check_domains
-from coolhead.shift.coverage import Coverage, coverage
+from coolhead.shift.clusters import Coverage, coverage
+
+KINDS = ("left_out", "batch", "labels")
+
+
+def check_use(use: Sequence[str]) -> tuple[str, ...]:
+    kinds = (use,) if isinstance(use, str) else tuple(use)
+    unknown = [kind for kind in kinds if kind not in KINDS]
+    if unknown:
+        raise ValueError(
+            f"evidence {unknown[0]!r} is not known; wanted some of {', '.join(KINDS)}"
+        )
+    return kinds
+
+
+MANY_OUTSIDE = 0.5
+
+
+def percent(found: Interval) -> str:
+    estimate, low, high = (100 * v for v in (found.estimate, found.low, found.high))
+    return f"{estimate:.0f} % ({low:.0f} to {high:.0f})"
+
+
+def as_sentence(there: Any) -> str:
+    """What is to be said of a new domain, the worst first."""
+    expected = f"expected accuracy {percent(there.accuracy)}"
+    outside = there.outside
+    if outside is None:
+        where = "whether they lie outside what was calibrated cannot be told"
+    else:
+        share = f"{100 * outside.share_outside:.0f} %"
+        where = f"{share} of the rows lie outside what was calibrated"
+    if outside is not None and outside.share_outside > MANY_OUTSIDE:
+        parts = [where, expected]
+    else:
+        parts = [expected, where]
+    labels = f"{_n_used(there)} labels" if _n_used(there) else "no labels"
+    drawn = there.drawn_from
+    rows = f"{there.n_rows} rows" + (f" out of {drawn}" if drawn is not None else "")
+    text = ", ".join([*parts, f"from {rows} and {labels}"])
+    return "; ".join([text, *there.notes])
+
+
+def find_notes(
+    known: Any, strata: np.ndarray, place: np.ndarray, rows: np.ndarray
+) -> list[str]:
+    """What was missing or unusual, in sentences.
+
+    known : the evidence or None; place : of each row in its stratum's queue; rows :
+        those with labels.
+    """
+    found = []
+    if known is None:
+        found.append("fitted without evidence: the spread of domains is a default")
+    elif len(known.domains) == 0:
+        found.append(
+            "fewer than two calibration domains: no spread could be measured, a "
+            "default widens the interval"
+        )
+    taken = np.bincount(strata[rows], minlength=strata.max() + 1)
+    strange = int((place[rows] >= taken[strata[rows]]).sum())
+    if strange:
+        found.append(
+            f"{strange} labelled rows were not asked for by rows_to_label: they "
+            "are taken as drawn at random among rows of like confidence"
+        )
+    return found
+
+
+def steps(there: Any) -> list[tuple[str, Interval]]:
+    """Expected accuracy as each kind of evidence is added."""
+    found = [("left-out domains", there.without("batch", "labels").accuracy)]
+    if len(there.estimates) > 1:
+        found.append(("+ unlabelled rows", there.without("labels").accuracy))
+    if _n_used(there):
+        found.append((f"+ {_n_used(there)} labels", there.accuracy))
+    return found
+
+
+def _n_used(there: Any) -> int:
+    return there.n_labels if "labels" in there._state.use else 0
+
+
+def as_html(there: Any) -> str:
+    """The sentence and a table of the steps."""
+    rows = "".join(
+        f"<tr><td>{escape(name)}</td><td>{percent(found)}</td></tr>"
+        for name, found in steps(there)
+    )
+    return (
+        f"<div><p>{escape(as_sentence(there))}</p><table><tr><th>evidence</th>"
+        f"<th>expected accuracy (90 %)</th></tr>{rows}</table></div>"
+    )
+
+
+def draw(there: Any, ax: Any) -> Any:
+    """Intervals, one line for each step."""
+    import matplotlib.pyplot as plt
+
+    if ax is None:
+        ax = plt.subplots(figsize=(5, 1.8), layout="constrained")[1]
+    found = steps(there)
+    for height, (_, one) in enumerate(reversed(found)):
+        ax.plot([100 * one.low, 100 * one.high], [height, height], color="0.5")
+        ax.plot(100 * one.estimate, height, "o", color="black")
+    ax.set_yticks(range(len(found)), [name for name, _ in reversed(found)])
+    ax.set_xlabel("expected accuracy, % (90 % interval)")
+    ax.set_ylim(-0.5, len(found) - 0.5)
+    return ax
 
 
 class NewDomain:
@@ -61,7 +168,7 @@ class NewDomain:
     ----------
     accuracy : Interval, expected accuracy with its 90 % limits.
     calibrator : an ordinary calibrator for this domain.
-    witnesses : dict of `Witness`, what moved the answer and how surely.
+    estimates : dict of `Estimate`, what moved the answer and how surely.
     outside : Coverage of the features, or None where it cannot be told.
     notes : list of str, what was missing.
 
@@ -93,9 +200,9 @@ class NewDomain:
         row_numbers: ArrayLike | None = None,
         drawn_from: int | None = None,
     ):
-        given, use = look_at(calibrator, logits, features), check_use(use)
-        seen = see(given.calibrator, given.logits, given.features)
-        self._known = Knowledge(
+        given, use = read_inputs(calibrator, logits, features), check_use(use)
+        seen = calibrate_rows(given.calibrator, given.logits, given.features)
+        self._state = DomainState(
             given,
             seen,
             evidence or getattr(calibrator, "evidence_", None),
@@ -110,22 +217,22 @@ class NewDomain:
     @property
     def n_rows(self) -> int:
         """Number of rows of the batch."""
-        return len(self._known.given.logits)
+        return len(self._state.given.logits)
 
     @property
     def n_labels(self) -> int:
         """Number of rows whose label is known."""
-        return len(self._known.rows)
+        return len(self._state.rows)
 
     @property
     def labelled_rows(self) -> np.ndarray:
         """Row numbers with known labels, ascending."""
-        return self._numbers[self._known.rows]
+        return self._numbers[self._state.rows]
 
     @cached_property
     def outside(self) -> Coverage | None:
         """Which rows lie where no calibration data was; None if nothing tells."""
-        given, evidence = self._known.given, self._known.evidence
+        given, evidence = self._state.given, self._state.evidence
         regions = None if evidence is None else evidence.regions
         if regions is None:
             regions = getattr(given.calibrator, "clusters_", None)
@@ -134,25 +241,35 @@ class NewDomain:
         return coverage(given.features, regions)
 
     @property
-    def witnesses(self) -> dict[str, Witness]:
+    def estimates(self) -> dict[str, Estimate]:
         """What is known before labels: where each puts the logit of the accuracy."""
-        return self._known.witnesses
+        return self._state.estimates
+
+    @property
+    def witnesses(self) -> dict[str, Estimate]:
+        """Deprecated name of `estimates`."""
+        warnings.warn(
+            "NewDomain.witnesses is now NewDomain.estimates",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return self.estimates
 
     @property
     def accuracy(self) -> Interval:
         """Expected accuracy and its 90 % interval."""
-        return self._known.accuracy
+        return self._state.accuracy
 
     @property
     def calibrator(self) -> Any:
         """What was given, moved to this domain: it predicts, saves and exports."""
-        return self._known.calibrator
+        return self._state.calibrator
 
     def by_class(self) -> dict[Any, GroupAccuracy]:
         """Expected accuracy of the rows predicted as each class (its precision)."""
-        classes, predicted = self._known.given.classes, self._known.seen.predicted
+        classes, predicted = self._state.given.classes, self._state.seen.predicted
         names = predicted if classes is None else classes[predicted]
-        return self._known.accuracy_by(names)
+        return self._state.accuracy_by(names)
 
     def by_group(self, groups: ArrayLike) -> dict[Any, GroupAccuracy]:
         """Expected accuracy of each group of rows; groups : (n,) names.
@@ -161,7 +278,7 @@ class NewDomain:
         groups that differ more than these, the intervals promise too much.
         """
         names = check_domains(groups, self.n_rows, "groups")
-        return self._known.accuracy_by(names)
+        return self._state.accuracy_by(names)
 
     def rows_to_label(
         self, n: int | None = None, *, width: float | None = None
@@ -178,7 +295,7 @@ class NewDomain:
         """
         if (n is None) == (width is None):
             raise ValueError(f"n is {n} and width is {width}; wanted one of the two")
-        known, sure = self._known, self._known.seen.confidence
+        known, sure = self._state, self._state.seen.confidence
         labelled = np.zeros(self.n_rows, bool)
         labelled[known.rows] = True
         if width is not None:
@@ -196,36 +313,44 @@ class NewDomain:
         rows, labels : (m,) row numbers of the batch, best those of `rows_to_label`,
             and the true class of each. Labels of several calls add up.
         """
-        known, rows = self._known, check_rows(rows, self._numbers)
-        labels = known.given.number(labels)
-        labels = check_new_labels(labels, known.given.logits.shape[1], rows)
+        known, rows = self._state, check_rows(rows, self._numbers)
+        labels = known.given.encode(labels, rows)
         numbers, labels = merge_labels(self.labelled_rows, known.labels, rows, labels)
         rows = np.searchsorted(self._numbers, numbers)
-        return self._knowing(known.but(rows=rows, labels=labels))
+        return self._with_state(known.changed(rows=rows, labels=labels))
 
     def without(self, *kinds: str) -> Self:
         """The same domain with some kinds of evidence switched off."""
         check_use(kinds)
-        kept = tuple(kind for kind in self._known.use if kind not in kinds)
-        return self._knowing(self._known.but(use=kept))
+        kept = tuple(kind for kind in self._state.use if kind not in kinds)
+        return self._with_state(self._state.changed(use=kept))
 
-    def _knowing(self, known: Knowledge) -> Self:
+    def _with_state(self, known: DomainState) -> Self:
         new = copy.copy(self)
-        new._known = known
+        new._state = known
         return new
 
     def threshold(self, accuracy: float = 0.95, *, level: float = 0.9) -> Threshold:
-        """The lowest confidence of `calibrator` to answer at.
+        """Find the lowest confidence of `calibrator` to answer at.
 
-        accuracy : wanted share of answered rows that are right, in this domain.
-        level : how certain that shall be, given how far off domains usually are.
+        Parameters
+        ----------
+        accuracy : float, default=0.95
+            Wanted expected accuracy of this domain's answered rows.
+        level : float, default=0.9
+            Certainty of the promise, in [0.5, 1): the share of new domains in which
+            it is kept, counting those that get no threshold.
+
+        Returns
+        -------
+        threshold : Threshold
         """
         if not 0.5 <= level < 1:
             raise ValueError(f"level is {level}; wanted a share in [0.5, 1)")
-        given = self._known.given
-        sure = see(self._known.moved, given.logits, given.features).confidence
-        lowest = float(expit(self._known.belief.quantile(1 - level)))
-        return find_threshold(sure, self.accuracy.estimate, lowest, accuracy, level)
+        known = self._state
+        rows = calibrate_rows(known.moved, known.given.logits, known.given.features)
+        labelled = known.labelled_logits(np.log(rows.temperature))
+        return find_threshold(rows, known.prior, labelled, accuracy, level)
 
     def sets(
         self, coverage: float = 0.9, *, promise: str = "new_domain", score: str = "lac"
@@ -238,15 +363,16 @@ class NewDomain:
         Scores come from the calibrator as it was fitted: a promise that rests on
         left-out domains must treat this one as they were treated.
         """
-        seen = self._known.seen
-        limit = find_limit(self._known.evidence, score, coverage, promise)
+        seen = self._state.seen
+        limit = find_limit(self._state.evidence, score, coverage, promise)
         found = members(seen.logits, seen.temperature, score, limit)
+        found = self._state.given.every_class(found)
         return PredictionSets(found, coverage, promise, score, limit)
 
     @property
     def notes(self) -> list[str]:
         """What was missing, in sentences."""
-        known = self._known
+        known = self._state
         place = asking_order(known.strata, self._random_state)
         return find_notes(known.evidence, known.strata, place, known.rows)
 

@@ -1,37 +1,141 @@
-"""What is known of a new domain's rows, and what follows from it."""
+"""What `NewDomain` is made of: a calibrator and logits, or a classifier and its X."""
 
+import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import check_is_fitted
 
+from coolhead.calibrators.data import CalibrationData
+from coolhead.calibrators.estimators import CalibratedRows
+from coolhead.calibrators.evidence import GROUP_SPREAD, Evidence, gather_evidence
 from coolhead.calibrators.offset import OffsetTemperature
-from coolhead.metrics.intervals import Interval
+from coolhead.classifier.classifier import CalibratedClassifier
+from coolhead.metrics.bins import Interval
+from coolhead.models.outputs import check_calibrator
 from coolhead.new_domain.accuracy import (
     GroupAccuracy,
     Labelled,
     accuracy_interval,
     believe_accuracy,
-    find_witnesses,
+    combined,
+    find_estimates,
     group_accuracy,
-    together,
 )
-from coolhead.new_domain.batch import SeenRows
-from coolhead.new_domain.evidence import GROUP_SPREAD, Evidence
-from coolhead.new_domain.given import Given
-from coolhead.new_domain.labelling import label_weights
-from coolhead.new_domain.posterior import Belief, Witness
+from coolhead.new_domain.labels import label_weights
+from coolhead.new_domain.posterior import Belief, Estimate
 from coolhead.new_domain.temperature import (
     LabelledLogits,
     Move,
     best_move,
     confidence_curve,
 )
+from coolhead.numerics.checks import (
+    as_logits,
+    check_features,
+    check_logit_values,
+    refuse_probabilities,
+)
+from coolhead.numerics.classes import (
+    Names,
+    check_names,
+    class_positions,
+    column_names,
+    encode_beside,
+    encode_labels,
+    wanted_classes,
+)
+from coolhead.numerics.weights import masked_rows
+
+
+class Inputs(NamedTuple):
+    """The rows of a new domain as the calibrator sees them.
+
+    calibrator : of logits. logits, features : checked, the latter None without.
+    classes : names of the columns where they are known, else None.
+    columns : names of the columns as given, which may be in another order.
+    model : the classifier around the calibrator, or None.
+    """
+
+    calibrator: Any
+    logits: np.ndarray
+    features: np.ndarray | None
+    classes: np.ndarray | None
+    columns: Names | None = None
+    model: CalibratedClassifier | None = None
+
+    def encode(self, labels: Any, rows: np.ndarray) -> np.ndarray:
+        """Return the column of each label, -1 for a class the estimator never saw.
+
+        rows : numbers of the labelled rows, for messages.
+        """
+        settings: dict[str, Any] = {"rows": rows}
+        if self.model is None:
+            names = None if self.classes is None else tuple(self.classes.tolist())
+            own = getattr(self.calibrator, "class_names_", None)
+            settings["counted"] = own is None
+            n_classes, known = self.logits.shape[1], (self.columns or names, names)
+            return encode_beside(labels, n_classes, len(rows), *known, **settings)[0]
+        classes = self.model.classes_
+        names = check_names(classes, "classes_")
+        codes, _ = encode_labels(labels, len(classes), len(rows), names, **settings)
+        return class_positions(classes, self.model.calibrated_classes)[codes]
+
+    def every_class(self, columns: np.ndarray) -> np.ndarray:
+        """Columns (n, k) in the order of the classifier's `classes_`, if there is one.
+
+        A class that its estimator never saw has a column of zeros.
+        """
+        return columns if self.model is None else self.model._all_classes(columns)
+
+    def around(self, calibrator: Any) -> Any:
+        """The same classifier with another calibrator; that itself, without one."""
+        if self.model is None:
+            return calibrator
+        moved = copy.copy(self.model)
+        moved.calibrator_ = calibrator
+        return moved
+
+
+def read_inputs(calibrator: Any, logits: Any, features: Any) -> Inputs:
+    """Check the rows of a batch, or the X of a classifier."""
+    if isinstance(calibrator, CalibratedClassifier):
+        if features is not None:
+            raise ValueError(
+                "features is given with a CalibratedClassifier, which makes its own "
+                "out of X; wanted X alone"
+            )
+        model, (logits, features) = calibrator, calibrator._query(logits)
+        inner = check_calibrator(model.calibrator_, temperature=True)
+        found = _check(inner, logits, features)
+        return Inputs(inner, *found, model.calibrated_classes, model=model)
+    check_calibrator(calibrator, temperature=True)
+    columns = column_names(logits)
+    names = wanted_classes(columns, getattr(calibrator, "class_names_", None))
+    classes = None if names is None else np.array(names)
+    array, features = _check(calibrator, logits, features)
+    if np.ndim(logits) == 2:
+        refuse_probabilities(array, "logits")
+    return Inputs(calibrator, array, features, classes, columns)
+
+
+def _check(
+    calibrator: Any, logits: Any, features: Any
+) -> tuple[np.ndarray, np.ndarray | None]:
+    array, checked = calibrator._check_query(logits, features)
+    as_logits(array)  # refuses a batch without rows
+    if checked is None and features is not None:
+        # Of no use to this calibrator, but they tell what lies outside.
+        checked = check_features(features, len(array))
+    check_logit_values(array, "logits")
+    return array, checked
 
 
 @dataclass(frozen=True, eq=False)
-class Knowledge:
+class DomainState:
     """The rows of a new domain, what is known of them, and what may be used of that.
 
     given, seen : the rows as they came, and what the calibrator says of them.
@@ -39,29 +143,35 @@ class Knowledge:
     strata : (n,) of each row. rows, labels : (m,) where the label is known, and it.
     """
 
-    given: Given
-    seen: SeenRows
+    given: Inputs
+    seen: CalibratedRows
     evidence: Evidence | None
     use: tuple[str, ...]
     strata: np.ndarray
     rows: np.ndarray
     labels: np.ndarray
 
-    def but(self, **changes: Any) -> Self:
+    def changed(self, **changes: Any) -> Self:
         """The same with other labels, or less to be used."""
         new = replace(self, **changes)
         # What unlabelled rows say takes a while to find, and labels do not change it.
-        kept = ("curve",) if "use" in changes else ("curve", "witnesses")
+        kept = ("curve",) if "use" in changes else ("curve", "estimates")
         vars(new).update(
             {name: vars(self)[name] for name in kept if name in vars(self)}
         )
         return new
 
     @cached_property
-    def witnesses(self) -> dict[str, Witness]:
+    def estimates(self) -> dict[str, Estimate]:
         """What is known before labels: where each puts the logit of the accuracy."""
-        found = find_witnesses(self.seen, self.evidence, self.use)
-        return {witness.name: witness for witness in found}
+        found = find_estimates(self.seen, self.evidence, self.use)
+        return {estimate.name: estimate for estimate in found}
+
+    @property
+    def prior(self) -> Estimate:
+        """All that is known before labels, in one, with the spread of its errors."""
+        known = self.evidence if "left_out" in self.use else None
+        return combined(list(self.estimates.values()), known)
 
     @cached_property
     def belief(self) -> Belief:
@@ -76,15 +186,12 @@ class Knowledge:
     @cached_property
     def moved(self) -> OffsetTemperature:
         """The calibrator, moved to this domain."""
-        witnesses, labelled = list(self.witnesses.values()), None
-        line = np.log(self.seen.temperature)
-        if "labels" in self.use and len(self.rows):
-            logits = self.seen.logits[self.rows]
-            labelled = LabelledLogits(logits, self.labels, line[self.rows])
+        estimates, line = list(self.estimates.values()), np.log(self.seen.temperature)
+        labelled = self.labelled_logits(line)
         middle, move = float(line.mean()), Move(0.0, 1.0)
         # Left-out domains tell how far off it may be, not in which direction.
-        if labelled is not None or len(witnesses) > 1:
-            move = best_move(self.curve, witnesses, labelled, middle)
+        if labelled is not None or len(estimates) > 1:
+            move = best_move(self.curve, estimates, labelled, middle)
         return OffsetTemperature(self.given.calibrator, move.offset, move.slope, middle)
 
     @cached_property
@@ -102,18 +209,29 @@ class Knowledge:
         """Expected accuracy of each group of rows; groups : (n,) names."""
         spread = GROUP_SPREAD if self.evidence is None else self.evidence.group_spread
         found = {}
-        for name in np.unique(groups):
+        for name in np.unique(groups).tolist():
             mask = groups == name
             own, others = self._labelled(mask), self._labelled(~mask)
             whole = self.belief if own is None else self._believe(others)
             part = group_accuracy(self.seen.confidence, mask, whole, spread, own)
-            found[name.item()] = part
+            found[name] = part
         return found
 
+    def labelled_logits(self, log_temperature: np.ndarray) -> LabelledLogits | None:
+        """The labelled rows, if any may be used; log_temperature : (n,) of all rows."""
+        if "labels" not in self.use:
+            return None
+        # Classes of probability zero are mistakes, at any temperature.
+        possible = self.labels >= 0
+        possible &= ~masked_rows(self.seen.logits[self.rows], self.labels)
+        rows = self.rows[possible]
+        if not len(rows):
+            return None
+        logits, labels = self.seen.logits[rows], self.labels[possible]
+        return LabelledLogits(logits, labels, log_temperature[rows])
+
     def _believe(self, labelled: Labelled | None) -> Belief:
-        known = self.evidence if "left_out" in self.use else None
-        witness = together(list(self.witnesses.values()), known)
-        return believe_accuracy(self.seen.confidence, [witness], labelled)
+        return believe_accuracy(self.seen.confidence, [self.prior], labelled)
 
     def _labelled(self, wanted: np.ndarray | None = None) -> Labelled | None:
         """The labelled rows, or those of them that a mask picks."""
@@ -127,3 +245,65 @@ class Knowledge:
         if wanted is not None:
             weights, right = weights[wanted[self.rows]], right[wanted[self.rows]]
         return Labelled(self.seen.confidence[rows], right, weights / weights.sum())
+
+
+def learn_evidence(
+    calibrator: Any,
+    logits: ArrayLike,
+    labels: ArrayLike,
+    *,
+    features: ArrayLike | None = None,
+    sample_domain: ArrayLike | None = None,
+    source_domain: Any = None,
+    reference_features: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+) -> Evidence:
+    """Leave out each calibration domain once, and summarise it by fits without it.
+
+    Calibrators that leave domains out in their own fit, such as `AutoCalibrator`, have
+    done so: this is for the others, and for calibrators of version 0.2.
+
+    Parameters
+    ----------
+    calibrator : TemperatureCalibrator or CalibratedClassifier
+        Fitted.
+    logits, labels, features, sample_domain, source_domain, reference_features, \
+sample_weight : array-like
+        As given to `fit`. For a `CalibratedClassifier`, X and y in place of logits and
+        labels; its folds are fitted again.
+
+    Returns
+    -------
+    evidence : Evidence
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([1.0, 1.5, 2.0])
+    >>> cal = ch.TemperatureScaling().fit(data.logits, data.labels)
+    >>> known = ch.new_domain.learn_evidence(
+    ...     cal, data.logits, data.labels, sample_domain=data.domains
+    ... )
+    >>> known.confidence.round(1), known.accuracy.round(1)    # of left-out domains
+    (array([0.6, 0.8, 0.8]), array([0.8, 0.7, 0.8]))
+    """
+    beside = {
+        "features": features,
+        "source_domain": source_domain,
+        "reference_features": reference_features,
+    }
+    rows = {"sample_domain": sample_domain, "sample_weight": sample_weight}
+    if not isinstance(calibrator, CalibratedClassifier):
+        check_calibrator(calibrator, temperature=True)
+        names = getattr(calibrator, "class_names_", None)
+        data = CalibrationData.of(logits, labels, **beside, **rows, classes=names)
+        return gather_evidence(calibrator, data)
+    for name, value in beside.items():
+        if value is not None:
+            raise ValueError(
+                f"{name} is given with a CalibratedClassifier, which makes its own; "
+                "wanted X, y, sample_domain and sample_weight, as in its fit"
+            )
+    check_is_fitted(calibrator)
+    inner = check_calibrator(calibrator.calibrator_, temperature=True)
+    return gather_evidence(inner, calibrator.calibration_data(logits, labels, **rows))

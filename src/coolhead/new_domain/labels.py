@@ -1,14 +1,91 @@
-"""Labels of some rows: checked, merged, and how many would be needed."""
+"""Which rows to label, and what each labelled row then stands for.
 
+Strata of equal total uncertainty by calibrated confidence; rows are taken where they
+narrow the estimate most (Neyman). A stratum's labelled rows share its weight, so the
+weights follow from which rows are labelled, however they came to be.
+"""
+
+import heapq
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from coolhead.metrics.intervals import Interval, check_count
+from coolhead.calibrators.evidence import logit
+from coolhead.metrics.bins import Interval, check_count
 from coolhead.new_domain.accuracy import NORMAL_90
-from coolhead.new_domain.labelling import uncertainty
-from coolhead.new_domain.posterior import Belief, expit, logit
+from coolhead.new_domain.posterior import Belief, expit
+
+STRATA = 10
+LEAST_UNCERTAINTY = 0.05
+
+
+def uncertainty(confidence: np.ndarray) -> np.ndarray:
+    """Standard deviation of a row's correctness, never quite zero."""
+    return np.maximum(np.sqrt(confidence * (1 - confidence)), LEAST_UNCERTAINTY)
+
+
+def find_strata(confidence: np.ndarray) -> np.ndarray:
+    """(n,) stratum of each row, by confidence, of about equal total uncertainty."""
+    order = np.argsort(confidence, kind="stable")
+    summed = np.cumsum(uncertainty(confidence)[order])
+    strata = np.empty(len(confidence), np.intp)
+    share = (summed - summed[0] / 2) / summed[-1]
+    strata[order] = np.minimum((share * STRATA).astype(np.intp), STRATA - 1)
+    return strata
+
+
+def asking_order(strata: np.ndarray, random_state: int) -> np.ndarray:
+    """(n,) place of each row in the queue of its stratum, 0 for the first."""
+    shuffled = np.random.default_rng(random_state).permutation(len(strata))
+    order = shuffled[np.argsort(strata[shuffled], kind="stable")]
+    sizes = np.bincount(strata, minlength=STRATA)
+    starts = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    place = np.empty(len(strata), np.intp)
+    place[order] = np.arange(len(strata)) - starts
+    return place
+
+
+def choose_rows(
+    confidence: np.ndarray,
+    strata: np.ndarray,
+    place: np.ndarray,
+    labelled: np.ndarray,
+    count: int,
+) -> np.ndarray:
+    """The next rows to label, the most telling strata first; none is asked for twice.
+
+    labelled : (n,) True for rows whose label is known.
+    """
+    spread = np.bincount(strata, uncertainty(confidence), STRATA)
+    taken = np.bincount(strata[labelled], minlength=STRATA)
+    free = np.flatnonzero(~labelled)
+    free = free[np.lexsort((place[free], strata[free]))]
+    ends = np.searchsorted(strata[free], np.arange(STRATA + 1))
+    queues = [list(free[ends[h] : ends[h + 1]][::-1]) for h in range(STRATA)]
+    heap = [(-spread[h] / (taken[h] + 0.5), h) for h in range(STRATA) if queues[h]]
+    heapq.heapify(heap)
+    chosen: list[int] = []
+    while heap and len(chosen) < count:
+        _, stratum = heapq.heappop(heap)
+        chosen.append(queues[stratum].pop())
+        taken[stratum] += 1
+        if queues[stratum]:
+            cost = -spread[stratum] / (taken[stratum] + 0.5)
+            heapq.heappush(heap, (cost, stratum))
+    return np.array(chosen, np.intp)
+
+
+def label_weights(strata: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Share of the batch each labelled row stands for; the shares sum to one.
+
+    A stratum without labels is told by the nearest one with some.
+    """
+    sizes = np.bincount(strata, minlength=STRATA)
+    taken = np.bincount(strata[rows], minlength=STRATA)
+    told = np.flatnonzero(taken)
+    distance = np.abs(np.arange(STRATA)[:, None] - told)
+    mass = np.bincount(told[distance.argmin(axis=1)], sizes, STRATA)
+    return (mass / np.maximum(taken, 1))[strata[rows]] / len(strata)
 
 
 def check_row_numbers(numbers: Any, n_rows: int) -> np.ndarray:
@@ -68,40 +145,18 @@ def check_reachable(width: float, n: int, labelled: np.ndarray) -> None:
         )
 
 
-def check_new_labels(labels: ArrayLike, n_classes: int, rows: np.ndarray) -> np.ndarray:
-    """One class per row, (m,)."""
-    found = np.asarray(labels)
-    if found.shape != rows.shape:
-        raise ValueError(
-            f"labels has shape {found.shape}; wanted one label for each of the "
-            f"{len(rows)} rows"
-        )
-    if found.dtype.kind not in "iu":
-        raise ValueError(
-            f"labels has type {found.dtype}; wanted class numbers 0..{n_classes - 1}, "
-            "columns of the logits; drop rows whose label is not known"
-        )
-    wrong = np.flatnonzero((found < 0) | (found >= n_classes))
-    if len(wrong):
-        raise ValueError(
-            f"labels holds {found[wrong[0]]} for row {rows[wrong[0]]}, an unknown "
-            f"class; wanted 0..{n_classes - 1}"
-        )
-    return found.astype(np.intp)
-
-
 def merge_labels(
     rows: np.ndarray, labels: np.ndarray, more_rows: np.ndarray, more: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """All labelled rows once, ascending; the order they came in leaves no trace."""
     every = np.concatenate([rows, more_rows])
-    classes = np.concatenate([labels, more])
+    codes = np.concatenate([labels, more])
     merged, first = np.unique(every, return_index=True)
-    kept = classes[first]
-    clash = np.flatnonzero(kept[np.searchsorted(merged, every)] != classes)
+    kept = codes[first]
+    clash = np.flatnonzero(kept[np.searchsorted(merged, every)] != codes)
     if len(clash):
         row = int(every[clash[0]])
-        said = np.unique(classes[every == row])
+        said = np.unique(codes[every == row])
         raise ValueError(
             f"labels contradict each other: row {row} is {said[0]} and {said[1]}; "
             "wanted one label per row"

@@ -1,7 +1,7 @@
-"""What is believed of one number, as densities on a grid that narrows by itself.
+"""The posterior of the accuracy of a domain, on the logit scale.
 
-The number is the accuracy of a domain on the logit scale. Evidence enters as factors
-with heavy tails, so that a witness who is far off loses his voice instead of pulling.
+Densities on a grid that narrows by itself. Estimates enter as Student-t factors, whose
+heavy tails down-weight an estimate that is far off.
 """
 
 from collections.abc import Callable
@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from coolhead.calibrators.evidence import logit
 from coolhead.numerics.blocks import row_blocks
 
 TAILS = 4.0
 POINTS = 121
 SMALLEST_VARIANCE = 0.005
-CLOSEST = 1e-6
 
 
 class Belief(NamedTuple):
@@ -37,7 +37,7 @@ class Belief(NamedTuple):
         return float(np.interp(share, below, self.grid))
 
 
-class Witness(NamedTuple):
+class Estimate(NamedTuple):
     """One piece of evidence: where it puts the logit of accuracy, and how surely."""
 
     name: str
@@ -67,12 +67,6 @@ def believe(
             return belief
         reach = max(8 * belief.deviation, 4 * step)
         low, high = max(belief.mean - reach, low), min(belief.mean + reach, high)
-
-
-def logit(share: np.ndarray | float) -> np.ndarray:
-    """log(p / (1 - p)), finite at 0 and 1."""
-    clipped = np.clip(np.asarray(share, np.float64), CLOSEST, 1 - CLOSEST)
-    return np.log(clipped) - np.log1p(-clipped)
 
 
 def expit(value: np.ndarray | float) -> np.ndarray:

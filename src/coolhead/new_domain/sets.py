@@ -1,11 +1,25 @@
-"""Prediction sets, named for what they promise."""
+"""Conformal scores of labelled rows, and the sets they lead to, block by block."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from coolhead.new_domain.scores import SCORES
+from coolhead.calibrators.evidence import SCORES, class_scores
+from coolhead.numerics.blocks import row_blocks
+
+
+def members(
+    logits: np.ndarray, temperature: np.ndarray, kind: str, limit: float
+) -> np.ndarray:
+    """(n, k) True for the classes of each row's set; the likeliest is always in."""
+    found = np.empty(logits.shape, bool)
+    for rows in row_blocks(*logits.shape):
+        scores = class_scores(logits[rows], temperature[rows], kind)
+        np.less_equal(scores, limit, out=found[rows])
+        found[rows][np.arange(len(scores)), scores.argmin(axis=1)] = True
+    return found
+
 
 PROMISES = ("pooled", "every_domain", "new_domain")
 
@@ -16,7 +30,8 @@ class PredictionSets:
 
     Attributes
     ----------
-    members : (n, k) True where a class belongs to the row's set.
+    members : (n, k) True where a class belongs to the row's set; columns as those of
+        the calibrator's (or classifier's) `predict_proba`.
     coverage : the promised share of rows whose set holds the true class.
     promise : "pooled", rows like the pooled calibration rows; "every_domain", rows of
         each calibration domain by itself; "new_domain", a row of a domain drawn like
