@@ -1,13 +1,12 @@
 """The paper's calibrators and our own; each learns a temperature T(x) > 0."""
 
-from coolhead.lazy import lazy_names
+from coolhead.extras import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(  # pyright: ignore
     "coolhead.calibrators",
     {
         "auto": ["AutoCalibrator"],
         "base": ["Calibrator", "TemperatureCalibrator"],
-        "classifier": ["CalibratedClassifier"],
         "clustered": ["NearestClusterTemperature", "RegressedTemperature"],
         "ensemble": ["TemperatureEnsemble"],
         "select": ["LeaveOneDomainOut", "SelectByDomain"],
@@ -15,4 +14,5 @@ __getattr__, __dir__, __all__ = lazy_names(  # pyright: ignore
         "data": ["CalibrationData", "fit_with"],
         "temperature": ["Identity", "TemperatureScaling"],
     },
+    moved={"CalibratedClassifier": "coolhead.CalibratedClassifier"},
 )

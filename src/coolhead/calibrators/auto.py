@@ -1,4 +1,4 @@
-"""The calibrator to take when there is no reason to take another."""
+"""The recommended default calibrator."""
 
 from dataclasses import KW_ONLY
 from typing import Any
@@ -7,34 +7,47 @@ import numpy as np
 
 from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.data import CalibrationData
+from coolhead.calibrators.left_out import OutOfDomain
 from coolhead.calibrators.parameters import Seed, parameters
-from coolhead.calibrators.select.calibrator import SelectByDomain
-from coolhead.calibrators.shift_aware.calibrator import ShiftAwareTemperature
+from coolhead.calibrators.select import SelectByDomain
+from coolhead.calibrators.shift_aware import ShiftAwareTemperature
 from coolhead.calibrators.temperature import TemperatureScaling
 
 
 @parameters
 class AutoCalibrator(TemperatureCalibrator):
-    """Shift-aware temperatures, moved towards simpler ones where left-out domains ask.
+    """Average shift-aware temperatures with simpler ones as left-out domains suggest.
 
-    The candidates are the classifier as it is, source-only, set-level and shift-aware
-    temperatures. Every calibration domain is left out once; the candidates are averaged
-    in log temperature with the weights that would have been best there, held back
+    The candidates are the uncalibrated classifier, source-only, set-level and
+    shift-aware temperatures. Every calibration domain is left out once. The candidates
+    are averaged in log temperature with the weights of smallest loss there, shrunk
     towards the shift-aware one because few domains are weak evidence.
 
     Parameters
     ----------
-    random_state : of the sample of reference features.
+    random_state : int, default=0
+        Seed of the sample of reference features.
 
     Attributes
     ----------
-    selection_ : the fitted `SelectByDomain`.
-    bounds_ : lowest and highest log T: what some domain asked for, or T = 1.
-    names_, weights_ : (m,) candidates and their shares in log T.
-    scores_, domains_ : (m, domains) NLL on each left-out domain.
-    harmed_ : names of left-out domains that were better off uncalibrated.
-    temperature_ : float, the candidates' set-level temperatures, averaged alike.
-    status_ : str, how it was chosen and what was missing.
+    selection_ : SelectByDomain
+    bounds_ : tuple of float
+        Lowest and highest log T: the best ones of the domains with a margin, and T = 1.
+    names_, weights_ : ndarray of shape (n_candidates,)
+        Candidates and their shares in log T.
+    scores_ : ndarray of shape (n_candidates, n_domains)
+        NLL on each left-out domain.
+    domains_ : ndarray of shape (n_domains,)
+        Names of the left-out domains.
+    harmed_ : list of str
+        Names of left-out domains that were better off uncalibrated, with weights that
+        were found without them.
+    evidence_ : Evidence
+        Summary of the left-out domains, for new domains.
+    temperature_ : float
+        The candidates' set-level temperatures, averaged with the same weights.
+    status_ : str
+        How the average was chosen, and what was missing.
 
     Examples
     --------
@@ -56,19 +69,22 @@ class AutoCalibrator(TemperatureCalibrator):
     _: KW_ONLY
     random_state: Seed = 0
 
-    def _learn(self, data: CalibrationData) -> None:
-        data = data.without_weightless()
+    def _learn(self, data: CalibrationData) -> OutOfDomain:
         shift_aware = ShiftAwareTemperature(random_state=self.random_state)
         shift_aware.fit_part(data)
-        # The penalty is chosen once, not again in every fold.
-        again = ShiftAwareTemperature(
-            penalty=shift_aware.penalty_, random_state=self.random_state
-        )
+        # The penalty of a left-out domain is chosen without it.
+        variants = [
+            ShiftAwareTemperature(penalty=penalty, random_state=self.random_state)
+            for penalty in shift_aware.penalties_without_each()
+        ]
         selection = SelectByDomain(
-            [TemperatureScaling(), again], combine="stack", prior=(0, 1)
+            [TemperatureScaling(), ShiftAwareTemperature()],
+            combine="stack",
+            prior=(0, 1),
         )
-        selection.note_shapes(data.n_classes, data.features)
-        selection.select(data, {"ShiftAwareTemperature": shift_aware})
+        selection.note_shapes(data.n_classes, data.features, data.classes)
+        name = "ShiftAwareTemperature"
+        left_out = selection.select(data, {name: shift_aware}, {name: variants})
         lowest, highest = shift_aware.bounds_
         self.bounds_ = selection.bounds_ = min(lowest, 0.0), max(highest, 0.0)
         self.selection_ = selection
@@ -77,6 +93,7 @@ class AutoCalibrator(TemperatureCalibrator):
         self.temperature_, self.harmed_ = selection.temperature_, selection.harmed_
         notes = [*selection.status_.split("; "), *shift_aware.status_.split("; ")]
         self.status_ = "; ".join(dict.fromkeys(notes))
+        return left_out
 
     def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
         return self.selection_._temperature(logits, features)

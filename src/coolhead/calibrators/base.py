@@ -1,5 +1,6 @@
-"""What every calibrator has in common, and those that divide the logits by T(x)."""
+"""Did the fit help on the very rows it was made on?"""
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -8,19 +9,84 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from coolhead.calibrators.data import CalibrationData
-from coolhead.calibrators.domains import refuse_source
+from coolhead.calibrators.data import CalibrationData, refuse_source
+from coolhead.calibrators.evidence import summarise
+from coolhead.calibrators.left_out import OutOfDomain
 from coolhead.calibrators.parameters import check_parameters
 from coolhead.numerics import softmax
+from coolhead.numerics.blocks import one_blas_thread
 from coolhead.numerics.checks import (
     as_logits,
     check_features,
     check_logit_values,
     missing_features_message,
 )
-from coolhead.numerics.single_thread import one_blas_thread
-from coolhead.shift.clusters import Clusters, locate
-from coolhead.shift.coverage import Coverage, coverage
+from coolhead.numerics.classes import Names, order_columns
+from coolhead.numerics.softmax import log_loss_rows
+from coolhead.numerics.solver import Solution, Status
+from coolhead.shift.clusters import Clusters, Coverage, coverage, locate
+
+# Rounding in float32 sums moves a mean loss by less than this.
+ROUNDING = 1e-6
+
+
+def remember_quality(
+    calibrator: Any,
+    data: CalibrationData,
+    temperature: float | np.ndarray,
+    status: str,
+) -> None:
+    """Store status and losses of a temperature fitted on these rows."""
+    losses = log_loss_rows(data.logits, data.labels, temperature)
+    remember_losses(calibrator, losses, data, status)
+
+
+def remember_beyond(
+    calibrator: Any, data: CalibrationData, temperature: np.ndarray, common: Solution
+) -> None:
+    """Store the quality of T(x), (n,), whose fit started at the common temperature."""
+    remember_quality(calibrator, data, temperature, Status.CONVERGED)
+    if calibrator.status_ == Status.CONVERGED != common.status[0]:
+        calibrator.status_ = status_beyond(common, temperature, calibrator.nll_)
+
+
+def remember_losses(
+    calibrator: Any, losses: np.ndarray, data: Any, status: str
+) -> None:
+    """Store `status`, unless the mean of the losses (n,) rose above uncalibrated.
+
+    A method that minimises something else than the negative log-likelihood may raise
+    it; then the status becomes `Status.NLL_ABOVE_UNCALIBRATED`.
+    """
+    before = log_loss_rows(data.logits, data.labels, 1.0)
+    nll, uncalibrated = (
+        float(np.average(rows, weights=data.weights)) for rows in (losses, before)
+    )
+    above = is_above(nll, uncalibrated)
+    calibrator.nll_, calibrator.nll_uncalibrated_ = nll, uncalibrated
+    calibrator.status_ = str(Status.NLL_ABOVE_UNCALIBRATED if above else status)
+
+
+def is_above(nll: float, reference: float) -> bool:
+    """Whether a mean loss exceeds another by more than rounding."""
+    return nll > reference + ROUNDING * (1 + abs(reference))
+
+
+def status_beyond(common: Solution, temperature: np.ndarray, nll: float) -> str:
+    """Status of T(x), (n,), with mean loss `nll`, from a start at one common T.
+
+    Where one temperature for all rows has no minimum, T(x) may have one: but not where
+    all rows are right, not without a smaller loss, and not if every row went on to the
+    same side, as far as the search let it.
+    """
+    status, start = str(common.status[0]), float(common.temperature[0])
+    hopeless = status in (Status.CONSTANT_LOGITS, Status.PERFECTLY_SEPARATED)
+    better = is_above(float(common.nll[0]), nll)
+    one_sided = temperature.min() >= start or temperature.max() <= start
+    if hopeless or one_sided or not better:
+        return status
+    return str(Status.CONVERGED)
+
 
 Answer = tuple[np.ndarray, np.ndarray | None]
 
@@ -56,6 +122,9 @@ class Calibrator(BaseEstimator):
     takes : what `_learn` sees beside logits, labels, domains and weights.
     needs : what it cannot be fitted without, of these or "domains".
     uses_features : whether predictions depend on the features.
+    class_names_ : names of the classes in the order of the columns of `predict_proba`;
+        None where they are known by number only.
+    n_masked_ : rows left out of the fit because their class has probability zero.
 
     Examples
     --------
@@ -77,6 +146,9 @@ class Calibrator(BaseEstimator):
     uses_features: bool = False
     n_classes_: int
     n_features_: int | None
+    # None of calibrators that were saved by version 0.2, too.
+    class_names_: Names | None = None
+    n_masked_: int = 0
     clusters_: Clusters
     status_: Any
 
@@ -90,18 +162,30 @@ class Calibrator(BaseEstimator):
         source_domain: Any = None,
         reference_features: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        classes: Any = None,
     ) -> Self:
         """Learn from labelled rows of the calibration domains.
 
         Parameters
         ----------
-        logits, labels : (n, k), or (n,) binary scores, and (n,) class indices.
-        features : (n, d), e.g. the classifier's penultimate activations.
-        sample_domain : (n,) domain of each row.
-        source_domain : name or names in `sample_domain` of held-out rows of the
-            domains the classifier was trained on.
-        reference_features : (r, d) features of rows the classifier was trained on.
-        sample_weight : (n,) >= 0.
+        logits : array-like of shape (n_samples, n_classes) or (n_samples,)
+            A vector holds the scores of a binary classifier.
+        labels : array-like of shape (n_samples,)
+            Column numbers, or names of the classes.
+        features : array-like of shape (n_samples, n_features), default=None
+            For example the classifier's penultimate activations.
+        sample_domain : array-like of shape (n_samples,), default=None
+            Domain of each row.
+        source_domain : str or list, default=None
+            Name or names in `sample_domain` of held-out rows of the domains the
+            classifier was trained on.
+        reference_features : array-like of shape (n_rows, n_features), default=None
+            Features of rows the classifier was trained on.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights >= 0; rows of weight zero are as good as absent.
+        classes : sequence, default=None
+            Names of the classes in the order of the columns. By default the names of
+            the columns of a frame or, of an array, the sorted labels.
 
         What the calibrator does not take is left aside, but for `source_domain`,
         whose rows would be mistaken for ordinary ones.
@@ -117,32 +201,51 @@ class Calibrator(BaseEstimator):
             source_domain=source_domain,
             reference_features=reference_features if "reference" in takes else None,
             sample_weight=sample_weight,
+            classes=classes,
         )
         return self.fit_data(data)
 
     def fit_data(self, data: CalibrationData) -> Self:
         """Learn from a checked record; what is not in `takes` stays hidden."""
         with one_blas_thread():
-            self.fit_part(data)
+            left_out = self._fit(data)
             if self.uses_features and not hasattr(self, "clusters_"):
                 self.clusters_ = data.regions()
-        return self
+            if left_out is not None:
+                self.evidence_ = summarise(self, data.only(self.takes), left_out)
+        return self.note_masked(data.n_masked)
 
     def fit_part(self, data: CalibrationData) -> Self:
-        """`fit_data` for a part of another calibrator, which looks after coverage."""
+        """Learn as a part of another calibrator, which looks after the rest."""
+        self._fit(data)
+        return self
+
+    def _fit(self, data: CalibrationData) -> OutOfDomain | None:
+        """Check, learn, and return the rows of left-out domains if there are any."""
         check_parameters(self)
         data = data.only(self.takes)
         self._require(data)
         for name in ("clusters_", "evidence_"):  # of an earlier fit
             vars(self).pop(name, None)
-        self.note_shapes(data.n_classes, data.features)
-        self._learn(data)
-        return self
+        self.note_shapes(data.n_classes, data.features, data.classes)
+        return self._learn(data)
 
-    def note_shapes(self, n_classes: int, features: Any) -> Self:
-        """Remember the widths that predictions are checked against."""
+    def note_shapes(
+        self, n_classes: int, features: Any, classes: Names | None = None
+    ) -> Self:
+        """Remember the columns that predictions are checked against."""
         self.n_classes_ = self.n_features_in_ = n_classes
         self.n_features_ = features.shape[1] if self.uses_features else None
+        self.class_names_ = classes
+        return self
+
+    def note_masked(self, n_masked: int) -> Self:
+        """Count the rows that the fit left out because their class is masked."""
+        self.n_masked_ = n_masked
+        if n_masked and isinstance(self.status_, str):
+            self.status_ += (
+                f"; {n_masked} rows left out, their class has probability zero"
+            )
         return self
 
     def _require(self, data: CalibrationData) -> None:
@@ -164,7 +267,11 @@ class Calibrator(BaseEstimator):
     def predict_proba(
         self, logits: ArrayLike, features: ArrayLike | None = None
     ) -> np.ndarray:
-        """Calibrated probabilities (n, k)."""
+        """Return calibrated probabilities of shape (n_samples, n_classes).
+
+        The columns of a frame are matched to the classes of the fit by name, in any
+        order; those of the result are in the order of the fit.
+        """
         query = self._check_query(logits, features)
         with self._same_bits():
             return self._predict(*query)[0]
@@ -195,7 +302,7 @@ class Calibrator(BaseEstimator):
     def coverage(self, features: ArrayLike) -> Coverage:
         """How far rows of features (n, d) lie outside the calibration data.
 
-        See `coolhead.shift.coverage`, which this is with the clusters of the fit.
+        See `coolhead.shift.clusters`, which this is with the clusters of the fit.
         """
         check_is_fitted(self)
         if not self.uses_features:
@@ -210,7 +317,8 @@ class Calibrator(BaseEstimator):
         """For any number of threads; only products of features would differ."""
         return one_blas_thread() if self.uses_features else nullcontext()
 
-    def _learn(self, data: CalibrationData) -> None:
+    def _learn(self, data: CalibrationData) -> OutOfDomain | None:
+        """Learn; return the rows of left-out domains if it leaves domains out."""
         raise NotImplementedError(f"{type(self).__name__} does not define _learn")
 
     def _predict(self, logits: np.ndarray, features: Any) -> Answer:
@@ -233,6 +341,8 @@ class Calibrator(BaseEstimator):
         self._check_columns(np.shape(logits))
         # Whether these are probabilities is asked in `fit`: one row cannot tell.
         array = as_logits(logits, allow_empty=True)
+        if hasattr(logits, "columns"):
+            array, _ = order_columns(array, logits, self.class_names_)
         if not self.uses_features:
             return array, None
         return array, check_features(features, len(array), self.n_features_)
@@ -297,3 +407,35 @@ class TemperatureCalibrator(Calibrator):
     def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
         """The same temperature for every row."""
         return np.full(len(logits), self.temperature_)
+
+
+class OfParts(Calibrator):
+    """Takes what its parts take, and uses features if one of them does.
+
+    A subclass writes `_parts`.
+    """
+
+    def _parts(self) -> Sequence[Calibrator]:
+        raise NotImplementedError(f"{type(self).__name__} does not name its parts")
+
+    def _checked_parts(self) -> Sequence[Calibrator]:
+        # What these parts take is asked before `fit`, which checks, too.
+        check_parameters(self)
+        return self._parts()
+
+    @property
+    def uses_features(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """True if a part uses features."""
+        return any(part.uses_features for part in self._checked_parts())
+
+    @property
+    def takes(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What the parts take together."""
+        kinds = [kind for part in self._checked_parts() for kind in part.takes]
+        return tuple(dict.fromkeys(kinds))
+
+    @property
+    def needs(self) -> tuple[str, ...]:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """What one of the parts cannot do without."""
+        kinds = [kind for part in self._checked_parts() for kind in part.needs]
+        return tuple(dict.fromkeys(kinds))

@@ -1,34 +1,193 @@
-"""One record of calibration data, checked once, and one way to fit on it.
-
-Every path ends here: `fit` of a calibrator, the scikit-learn wrapper, the command
-line, the sweep, selection by domain, two stages, Dask.
-"""
+"""Which rows belong to which calibration domain, and which to the source."""
 
 import warnings
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import clone
 
-from coolhead.calibrators.domains import Domains, find_domains
-from coolhead.calibrators.target import Target, check_target, within_reach
 from coolhead.numerics.checks import (
     as_logits,
     check_domains,
     check_features,
-    check_labels,
-    check_weights,
+    check_logits,
 )
-from coolhead.numerics.class_names import column_names
+from coolhead.numerics.classes import Names, match_rows, order_columns
 from coolhead.numerics.moments import Rows, summarise_rows
-from coolhead.numerics.solution import Solution
+from coolhead.numerics.solver import Solution
 from coolhead.numerics.temperature import solve_temperatures
+from coolhead.numerics.weights import check_weights, counted_rows, masked_message
 from coolhead.shift import clusters
 from coolhead.shift.clusters import Clusters, Partition
 from coolhead.shift.ratio import DensityRatio, density_ratio
+
+FULL_SIZE = 50
+SMALLEST_DOMAIN = 20
+MOST_FOLDS = 10
+
+
+class Domains(NamedTuple):
+    """Domains of the rows of one fit.
+
+    names : (m,) distinct domains; codes : (n,) the domain of each row;
+    is_source : (m,) True for held-out data of the classifier's own source.
+    """
+
+    names: np.ndarray
+    codes: np.ndarray
+    is_source: np.ndarray
+
+    def take(self, rows: np.ndarray) -> "Domains":
+        """The domains of some of the rows; those without a row are forgotten."""
+        kept, codes = np.unique(self.codes[rows], return_inverse=True)
+        return Domains(self.names[kept], codes, self.is_source[kept])
+
+    def all_alike(self) -> "Domains":
+        """The same domains, none of them known as the source."""
+        return self._replace(is_source=np.zeros(len(self.names), bool))
+
+    @property
+    def source_rows(self) -> np.ndarray:
+        """(n,) True for the rows of the source."""
+        return self.is_source[self.codes]
+
+    def row_weights(self, weights: np.ndarray | None) -> np.ndarray:
+        """(n,) weights that sum to one; domains count the same unless they are tiny.
+
+        A domain of n rows counts n / (n + 50): one of a single row must not speak as
+        loudly as one of thousands.
+        """
+        given = np.ones(len(self.codes)) if weights is None else weights
+        mass = np.bincount(self.codes, given, len(self.names))
+        sizes = np.bincount(self.codes, minlength=len(self.names))
+        total = sizes / (sizes + FULL_SIZE)
+        per_row = np.where(mass > 0, total / np.where(mass > 0, mass, 1.0), 0.0)
+        row_weights = given * per_row[self.codes]
+        return row_weights / row_weights.sum()
+
+
+def find_domains(
+    sample_domain: ArrayLike | None, source_domain: Any, n_rows: int | None = None
+) -> Domains:
+    """Codes of the domains; rows of `source_domain` (a name or a list) are the source.
+
+    Where `sample_domain` is None all `n_rows` rows are one domain.
+    """
+    if sample_domain is None:
+        if source_domain is not None:
+            raise ValueError(
+                f"source_domain is {source_domain!r} but sample_domain is missing; "
+                "wanted the domain of each row"
+            )
+        codes = np.zeros(n_rows or 0, np.intp)
+        return Domains(np.array(["all"]), codes, np.zeros(1, bool))
+    names, codes = np.unique(np.asarray(sample_domain), return_inverse=True)
+    wanted = [] if source_domain is None else np.atleast_1d(source_domain).tolist()
+    wanted = [str(name) for name in wanted]
+    known = [str(name) for name in names]
+    missing = [name for name in wanted if name not in known]
+    if missing:
+        raise ValueError(
+            f"source_domain names {', '.join(missing)}, which sample_domain does not "
+            f"hold; wanted some of {', '.join(known)}"
+        )
+    return Domains(names, codes, np.isin(known, wanted))
+
+
+def refuse_source(calibrator: Any, source_domain: Any) -> None:
+    """Rows of the source would be mistaken for those of a calibration domain."""
+    if source_domain is not None and "source" not in calibrator.takes:
+        raise ValueError(
+            f"source_domain is {source_domain!r}, but {type(calibrator).__name__} "
+            "treats all domains alike; wanted rows of the calibration domains alone"
+        )
+
+
+class Fold(NamedTuple):
+    """(n,) masks of the rows to fit on and of those left out, and whose they are."""
+
+    name: str
+    inside: np.ndarray
+    outside: np.ndarray
+
+
+def leave_one_out(domains: Domains) -> Iterator[Fold]:
+    """Leave out each calibration domain once; many domains in ten groups.
+
+    The source is never left out, nor is a domain too small to tell anything. Nothing
+    is yielded where fewer than two domains remain.
+    """
+    sizes = np.bincount(domains.codes, minlength=len(domains.names))
+    usable = np.flatnonzero(~domains.is_source & (sizes >= SMALLEST_DOMAIN))
+    if len(usable) < 2:
+        return
+    usable = usable[np.argsort(-sizes[usable], kind="stable")]
+    for first in range(min(MOST_FOLDS, len(usable))):
+        group = np.sort(usable[first::MOST_FOLDS])
+        outside = np.isin(domains.codes, group)
+        name = "+".join(str(domains.names[code]) for code in group)
+        yield Fold(name, ~outside, outside)
+
+
+# Squares of what is larger leave the range of float64 once they are added up.
+LARGEST_FEATURE = 1e100
+
+
+class Target(NamedTuple):
+    """Unlabelled rows of the target: features (m, d) and, if known, logits (m, k)."""
+
+    features: np.ndarray
+    logits: np.ndarray | None
+
+
+def check_target(
+    features: Any,
+    logits: Any,
+    width: int | None,
+    n_classes: int,
+    classes: Names | None = None,
+) -> Target | None:
+    """The target's rows in arrays that fit the labelled ones, None where none are."""
+    if features is None:
+        if logits is not None:
+            raise ValueError(
+                "target_logits is given without target_features; wanted both"
+            )
+        return None
+    name = "target_features"
+    features = within_reach(check_features(features, None, width, name), name)
+    if logits is None:
+        return Target(features, None)
+    given, logits = logits, check_logits(logits, "target_logits")
+    if logits.shape[1] != n_classes:
+        raise ValueError(
+            f"target_logits has {logits.shape[1]} columns; wanted {n_classes}, as "
+            "logits has"
+        )
+    if len(logits) != len(features):
+        raise ValueError(
+            f"target_logits has {len(logits)} rows, target_features {len(features)}; "
+            "wanted the same rows"
+        )
+    return Target(features, order_columns(logits, given, classes)[0])
+
+
+def within_reach(features: np.ndarray, name: str) -> np.ndarray:
+    """At least one row, and none so far away that no distance to it is a number."""
+    if len(features) == 0:
+        raise ValueError(f"{name} has 0 rows; wanted at least one")
+    if features.dtype == np.float64:
+        largest = max(features.max(), -features.min())
+        if largest > LARGEST_FEATURE:
+            raise ValueError(
+                f"{name} holds {largest:.3g} (in absolute value); wanted at most "
+                f"{LARGEST_FEATURE:.0e}"
+            )
+    return features
+
 
 # What a calibrator may take beside logits, labels, domains and weights.
 KINDS = ("features", "source", "reference", "target")
@@ -49,10 +208,12 @@ class CalibrationData:
     features : (n, d), or None.
     domains : names of the domains, the domain of each row, which are the source.
     domains_known : False where no domain was named and all rows count as one.
-    weights : (n,) >= 0, or None.
+    weights : (n,) > 0, or None. Rows of weight zero are not in the record.
     reference : (r, d) features of rows the classifier was trained on, or None.
     target : unlabelled rows of the target, or None. Only a calibrator that takes
         "target" ever sees them.
+    classes : names of the classes in the order of the columns, or None.
+    n_masked : rows left out because their class is masked.
     find_partition : how k-means is run; a sweep looks into a folder first.
     memo : temperatures, clusters, regions and density ratios found so far, so that
         methods fitted on the same record share them.
@@ -77,6 +238,8 @@ class CalibrationData:
     weights: np.ndarray | None = None
     reference: np.ndarray | None = None
     target: Target | None = None
+    classes: Names | None = None
+    n_masked: int = 0
     find_partition: Callable[..., Partition] = field(
         default=clusters.partition_features, repr=False
     )
@@ -96,29 +259,30 @@ class CalibrationData:
         sample_weight: ArrayLike | None = None,
         target_features: ArrayLike | None = None,
         target_logits: ArrayLike | None = None,
+        classes: Any = None,
     ) -> Self:
         """Check every argument; the names are those of `fit`.
 
         Parameters
         ----------
-        logits, labels : (n, k), or (n,) binary scores, and (n,) class indices, or
-            names of classes: the columns of a frame or, of an array, as scikit-learn
-            sorts them.
+        logits, labels : (n, k), or (n,) binary scores, and (n,) column numbers or
+            names of classes.
         features : (n, d)
         sample_domain : (n,) domain of each row.
         source_domain : name or names in `sample_domain` of held-out source rows.
         reference_features : (r, d) features of rows the classifier was trained on.
         sample_weight : (n,) >= 0
         target_features, target_logits : (m, d) and (m, k) of unlabelled target rows.
+        classes : names of the classes in the order of the columns; by default the names
+            of the columns of a frame or, of an array, the sorted labels.
         """
-        array = as_logits(logits)
-        n_rows, n_classes = array.shape
         if labels is None:
             raise ValueError(
                 "requires y to be passed, but the target y is None: labels are "
-                f"missing; wanted one class index per row, ({n_rows},)"
+                f"missing; wanted one class per row, ({len(as_logits(logits))},)"
             )
-        labels = check_labels(labels, n_classes, n_rows, column_names(logits))
+        array, labels, classes = match_rows(logits, labels, classes, as_logits)
+        n_rows, n_classes = array.shape
         weights = check_weights(sample_weight, n_rows)
         known = sample_domain is not None
         names = check_domains(sample_domain, n_rows) if known else None
@@ -130,6 +294,14 @@ class CalibrationData:
             name = "reference_features"
             rows = check_features(reference_features, None, width, name)
             reference_features = within_reach(rows, name)
+        target = check_target(target_features, target_logits, width, n_classes, classes)
+        kept, n_masked = counted_rows(array, labels, weights)
+        if n_masked:
+            warnings.warn(masked_message(n_masked, n_rows), stacklevel=3)
+        if kept is not None:
+            array, labels, domains = array[kept], labels[kept], domains.take(kept)
+            features = None if features is None else features[kept]
+            weights = None if weights is None else weights[kept]
         return cls(
             summarise_rows(array, labels, scores=np.ndim(logits) == 1),
             labels,
@@ -138,7 +310,9 @@ class CalibrationData:
             known,
             weights,
             reference_features,
-            check_target(target_features, target_logits, width, n_classes),
+            target,
+            classes,
+            n_masked,
         )
 
     @property
@@ -183,12 +357,6 @@ class CalibrationData:
             memo=self._still_true(domains),
             row_memo={key: found[rows] for key, found in self.row_memo.items()},
         )
-
-    def without_weightless(self) -> "CalibrationData":
-        """The same rows but for those of weight zero, which are as good as absent."""
-        if self.weights is None or self.weights.all():
-            return self
-        return self.take(self.weights > 0)
 
     def only(self, kinds: tuple[str, ...]) -> "CalibrationData":
         """The same rows with nothing beside them but these of `KINDS`."""
@@ -249,7 +417,7 @@ class CalibrationData:
             raise ValueError("there are no unlabelled target rows to weigh for")
         target, reference = self.target.features, self.reference
         # Records that share a memo may know different targets and references.
-        key = ("ratio", _identity(target), _identity(reference))
+        key = ("ratio", SameArray(target), SameArray(reference))
         return self._remembered(
             (*key, *sorted(settings.items())),
             lambda: density_ratio(
@@ -295,6 +463,14 @@ def fresh(estimator: Any) -> Any:
     return clone(estimator)
 
 
-def _identity(array: np.ndarray | None) -> tuple | None:
-    """What tells two arrays apart as long as both are alive."""
-    return None if array is None else (id(array), array.shape)
+class SameArray:
+    """A key that equals only a key of the very same array, which it keeps alive."""
+
+    def __init__(self, array: np.ndarray | None):
+        self.array = array
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, SameArray) and other.array is self.array
+
+    def __hash__(self) -> int:
+        return id(self.array)

@@ -7,14 +7,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
-from coolhead.calibrators.base import TemperatureCalibrator
-from coolhead.calibrators.clustered.calibrators import (
+from coolhead.calibrators.base import OfParts, TemperatureCalibrator
+from coolhead.calibrators.clustered import (
     NearestClusterTemperature,
     RegressedTemperature,
 )
 from coolhead.calibrators.data import CalibrationData, fit_with, fresh
 from coolhead.calibrators.parameters import Count, Seed, parameters
-from coolhead.calibrators.parts import OfParts
 from coolhead.calibrators.temperature import TemperatureScaling
 
 
@@ -94,7 +93,7 @@ class TemperatureEnsemble(OfParts, TemperatureCalibrator):
         for member in (nearest, line):
             member._remember(fitted)
         for member in members:
-            member.note_shapes(data.n_classes, data.features)
+            member.note_shapes(data.n_classes, data.features, data.classes)
         line.clipped_share_ = float(line._is_clipped(data.features).mean())
         return list(members)
 

@@ -1,14 +1,13 @@
 """A fitted calibrator moved to one domain: log T' = m + offset + slope (log T - m)."""
 
 from operator import attrgetter
-from typing import Any, Self
+from typing import Any, NoReturn
 
 import numpy as np
 
-from coolhead.calibrators.base import TemperatureCalibrator
+from coolhead.calibrators.base import OfParts, TemperatureCalibrator
 from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.parameters import parameters
-from coolhead.calibrators.parts import OfParts
 
 
 @parameters
@@ -36,7 +35,7 @@ class OffsetTemperature(OfParts, TemperatureCalibrator):
     def _parts(self) -> list[TemperatureCalibrator]:
         return [self.base]
 
-    def fit_part(self, data: CalibrationData) -> Self:
+    def _fit(self, data: CalibrationData) -> NoReturn:
         """Refused on every path: `NewDomain` found the offset, and nobody else can."""
         raise TypeError(
             "OffsetTemperature is not fitted: it moves a calibrator that was; wanted "
@@ -50,6 +49,7 @@ class OffsetTemperature(OfParts, TemperatureCalibrator):
     n_classes_ = property(attrgetter("base.n_classes_"))  # pyright: ignore
     n_features_in_ = n_classes_
     n_features_ = property(attrgetter("base.n_features_"))  # pyright: ignore
+    class_names_ = property(attrgetter("base.class_names_"))  # pyright: ignore
     clusters_ = property(attrgetter("base.clusters_"))  # pyright: ignore
 
     @property

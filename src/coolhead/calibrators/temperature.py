@@ -6,7 +6,7 @@ from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.parameters import parameters
 from coolhead.numerics.checks import check_choice
-from coolhead.numerics.solution import Solution, Status
+from coolhead.numerics.solver import Solution, Status
 from coolhead.numerics.temperature import solve_temperatures
 
 

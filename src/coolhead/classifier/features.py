@@ -1,17 +1,20 @@
 """Features out of a table as people have it: gaps, categories, text, dates."""
 
 import datetime
+from collections.abc import Callable
 from math import isfinite
 from numbers import Real
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.decomposition import TruncatedSVD
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from coolhead.numerics.arrays import is_missing
+from coolhead.models.reading import check_leaves, leaves_of
+from coolhead.numerics.checks import check_features, is_missing
 
 DAY = 86_400.0
 
@@ -77,7 +80,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
 
     def transform(self, X: Any) -> np.ndarray:
         """Finite features (n, d), numbers first."""
-        found = _columns(X)
+        found = _in_fit_order(_columns(X), self.names_, named=hasattr(X, "columns"))
         if len(found) != len(self.names_):
             raise ValueError(
                 f"X has {len(found)} columns; wanted {len(self.names_)} as in fit: "
@@ -124,6 +127,23 @@ def _columns(X: Any) -> list[tuple[str, Any]]:
     if array.ndim != 2:
         raise ValueError(f"X has shape {array.shape}; wanted a table, (n, columns)")
     return [(str(number), array[:, number]) for number in range(array.shape[1])]
+
+
+def _in_fit_order(
+    found: list[tuple[str, Any]], names: list[str], *, named: bool
+) -> list[tuple[str, Any]]:
+    """Columns of a frame in the order of the fit; by place where one has no names."""
+    numbers = [str(number) for number in range(len(names))]
+    index = dict(found)
+    if not named or names == numbers or list(index) == list(numbers):
+        return found
+    missing = [name for name in names if name not in index]
+    if missing:
+        raise ValueError(
+            f"X has no column {missing[0]} (columns found: "
+            f"{', '.join(list(index)[:5])}); wanted {', '.join(names[:5])}, as in fit"
+        )
+    return [(name, index[name]) for name in names]
 
 
 def _read(name: str, values: Any, is_number: bool | None = None) -> Column:
@@ -185,3 +205,102 @@ def _as_text(array: np.ndarray) -> np.ndarray:
 def _matrix(columns: list[Column], is_number: bool) -> np.ndarray | None:
     parts = [column.values for column in columns if column.is_number == is_number]
     return np.column_stack(parts) if parts else None
+
+
+LEAF_DIMENSIONS = 16
+
+
+def prepare_features(features: str | Callable | None, estimator: Any, X: Any) -> Any:
+    """What can be learned, and refused, before the first estimator is fitted.
+
+    Returns the fitted preparation of a table, None where there is none (yet).
+    """
+    if callable(features):
+        return None
+    if features == "leaves":
+        check_leaves(estimator)
+        return None
+    if features == "table":
+        _refuse_sparse(X)
+        return TablePreparation().fit(X)
+    if features is not None:
+        _pipeline_until(estimator, features)
+        return None
+    _refuse_sparse(X)
+    if is_plain(X):
+        dense_features(X)
+        return None
+    return TablePreparation().fit(X)
+
+
+def prepare_leaves(estimator: Any, X: Any) -> Any:
+    """Trees that put rows into the same leaves put them near each other."""
+    leaves = leaves_of(estimator, X)
+    one_hot = OneHotEncoder(handle_unknown="ignore").fit(leaves)
+    n_leaves = sum(map(len, one_hot.categories_))
+    width = max(1, min(LEAF_DIMENSIONS, n_leaves - 1))
+    return make_pipeline(one_hot, TruncatedSVD(width, random_state=0)).fit(leaves)
+
+
+def estimator_features(
+    estimator: Any, X: Any, features: str | Callable | None, preparation: Any
+) -> np.ndarray:
+    """Finite features (n, d) of rows of X."""
+    if callable(features):
+        return dense_features(features(estimator, X))
+    if features == "leaves":
+        return preparation.transform(leaves_of(estimator, X))
+    if preparation is not None:
+        return preparation.transform(X)
+    if features is None:
+        return dense_features(_by_name(X, estimator))
+    return dense_features(_pipeline_until(estimator, features).transform(X))
+
+
+def _by_name(X: Any, estimator: Any) -> Any:
+    """Columns of a frame in the order of the estimator's fit, where it knows them.
+
+    A pipeline that picks columns by name takes them in any order.
+    """
+    names = list(getattr(estimator, "feature_names_in_", ()))
+    found = list(getattr(X, "columns", ()))
+    moved = names != found and set(names) <= set(found)
+    return X[names] if names and moved else X
+
+
+def dense_features(found: Any) -> np.ndarray:
+    """A finite (n, d) array; anything else is refused with what to do instead."""
+    remedy = (
+        "give features='table', which prepares any table, the name of a pipeline step "
+        "or a function that makes them, or take a calibrator without features, such as "
+        "TemperatureScaling()"
+    )
+    _refuse_sparse(found)
+    try:
+        return check_features(found, None, name="X")
+    except (ValueError, TypeError) as error:
+        told = f"{error} These would be the features of the calibrator: {remedy}"
+        raise type(error)(told) from error
+
+
+def _refuse_sparse(found: Any) -> None:
+    if hasattr(found, "toarray"):
+        raise ValueError(
+            "the features of this calibrator would be a sparse matrix; wanted a dense "
+            "(n, d) array: give features= the name of a pipeline step or a function "
+            "that makes one, or take a calibrator without features, such as "
+            "TemperatureScaling()"
+        )
+
+
+def _pipeline_until(estimator: Any, name: str) -> Any:
+    """The steps of a pipeline up to the one of that name."""
+    pipeline = getattr(estimator, "estimator", estimator)  # inside a FrozenEstimator
+    steps = getattr(pipeline, "named_steps", None)
+    if steps is None or name not in steps:
+        raise ValueError(
+            f"features is {name!r}; wanted 'table', 'leaves', or the name of a "
+            "pipeline step"
+            + (f", one of {list(steps)}" if steps else ", but there is no pipeline")
+        )
+    return pipeline[: list(steps).index(name) + 1]

@@ -1,29 +1,92 @@
-"""A scikit-learn classifier whose confidence is calibrated for unseen domains."""
+"""What `CalibratedClassifier` accepts."""
 
+import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
-from sklearn.preprocessing import LabelEncoder
-from sklearn.utils import get_tags
+from sklearn.utils import (
+    _safe_indexing,
+    assert_all_finite,
+    column_or_1d,
+    get_tags,
+    indexable,
+)
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from coolhead.calibrators.auto import AutoCalibrator
 from coolhead.calibrators.base import PredictionDetails
-from coolhead.calibrators.classifier.checks import check_parts, check_reach, check_rows
-from coolhead.calibrators.classifier.features import (
+from coolhead.calibrators.data import CalibrationData, fit_with, fresh
+from coolhead.calibrators.evidence import Evidence, keep_evidence
+from coolhead.calibrators.parameters import check_parameters
+from coolhead.classifier.features import (
     estimator_features,
     prepare_features,
     prepare_leaves,
 )
-from coolhead.calibrators.classifier.training import EstimatorFits
-from coolhead.calibrators.classifier.unseen import Fitted, Unseen, estimator_logits
-from coolhead.calibrators.data import CalibrationData, fit_with, fresh
-from coolhead.calibrators.left_out import warn_where_worse
-from coolhead.numerics.checks import check_domains, check_weights
+from coolhead.classifier.training import (
+    EstimatorFits,
+    Fitted,
+    HeldOut,
+    estimator_logits,
+    kept_folds,
+)
+from coolhead.numerics.checks import check_domains, refuse_missing
+from coolhead.numerics.classes import class_positions, unique_classes
+from coolhead.numerics.weights import check_weights, masked_message, masked_rows
+
+
+def check_rows(X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    """X as it is, if it has as many rows as y, and y as classes without gaps."""
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    X, y = indexable(X, y)
+    y = column_or_1d(y, warn=True)
+    if y.dtype.kind == "O":
+        refuse_missing(y, "y", "a label")
+    assert_all_finite(y, input_name="y")
+    check_classification_targets(y)
+    return X, y
+
+
+def check_parts(estimator: Any, calibrator: Any) -> None:
+    """Refuse what cannot be an estimator or a calibrator, before anything is fitted."""
+    if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
+        raise TypeError(
+            f"estimator is {_told(estimator)}; wanted a classifier as scikit-learn "
+            "knows them, such as LogisticRegression()"
+        )
+    known = not isinstance(calibrator, type) and hasattr(calibrator, "uses_features")
+    if calibrator is not None and not known:
+        raise TypeError(
+            f"calibrator is {_told(calibrator)}; wanted a calibrator of coolhead, such "
+            "as TemperatureScaling(), or None for AutoCalibrator()"
+        )
+
+
+def check_reach(calibrator: Any, domains: Any) -> None:
+    """Refuse, before anything is fitted, a calibrator that could not be."""
+    check_parameters(calibrator)
+    name = type(calibrator).__name__
+    if "target" in calibrator.needs:
+        raise ValueError(
+            f"calibrator is a {name}, which needs unlabelled rows of the target; "
+            "wanted one that labelled rows are enough for, such as AutoCalibrator()"
+        )
+    if "domains" in calibrator.needs and domains is None:
+        raise ValueError(
+            f"sample_domain is missing: {name} learns from the difference between "
+            "domains; wanted one domain per row"
+        )
+
+
+def _told(value: Any) -> str:
+    return f"the class {value.__name__}" if isinstance(value, type) else repr(value)
 
 
 def _calibrator_has_temperature(classifier: "CalibratedClassifier") -> bool:
@@ -35,7 +98,11 @@ def _calibrator_has_temperature(classifier: "CalibratedClassifier") -> bool:
 class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """A classifier and a calibrator behind the ordinary `fit(X, y)`.
 
-    The calibrator never sees rows the estimator was fitted on.
+    The calibrator never sees rows the estimator was fitted on. A class that the
+    estimator was not fitted on has probability zero; its rows are left out of the
+    calibration, which a warning and `status_` count. Sample weights reach the estimator
+    where scikit-learn can route them, also through a pipeline or a search; rows of
+    weight zero are as good as absent.
 
     Parameters
     ----------
@@ -60,7 +127,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     ----------
     classes_ : class labels in the order of the columns of `predict_proba`.
     estimator_, calibrator_ : the fitted parts.
-    estimator_classes_ : class labels in the order of the estimator's own scores.
+    estimator_classes_ : class labels in the order of the estimator's own scores, which
+        are the columns that the calibrator sees.
+    status_ : str, that of the calibrator.
     preparation_ : how features are made of X; None where they are not prepared.
     n_calibration_rows_ : rows the calibrator was fitted on.
 
@@ -111,8 +180,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Fit the estimator, then the calibrator on rows the estimator did not see."""
         data = self._fit_estimator(X, y, sample_domain, sample_weight)
         fit_with(self.calibrator_, data)
-        warn_where_worse(self.calibrator_, data)
-        vars(self).pop("evidence_", None)  # of an earlier fit
+        keep_evidence(self.calibrator_, data)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
@@ -136,7 +204,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Calibrated probabilities, (n, k), columns in the order of `classes_`."""
         logits, features = self._query(X)
-        return self.calibrator_.predict_proba(logits, features)
+        return self._all_classes(self.calibrator_.predict_proba(logits, features))
 
     def predict(self, X: Any) -> np.ndarray:
         """Predicted class labels."""
@@ -145,8 +213,32 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def confidence(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Calibrated confidence and the index of the predicted class, (n,) each."""
-        logits, features = self._query(X)
-        return self.calibrator_.confidence(logits, features)
+        query = self._query(X)
+        confidence, column = self.calibrator_.confidence(*query)
+        places = class_positions(self.calibrated_classes, self.classes_)
+        return confidence, places[column]
+
+    @property
+    def calibrated_classes(self) -> np.ndarray:
+        """Class labels in the order of the calibrator's columns."""
+        known = self.estimator_classes_
+        # Version 0.2 gave the calibrator a column for every class of y.
+        return known if len(known) == self.calibrator_.n_classes_ else self.classes_
+
+    @property
+    def evidence_(self) -> Evidence:
+        """What left-out domains showed, for new domains."""
+        # Version 0.2 kept it beside the calibrator.
+        return vars(self).get("evidence_") or self.calibrator_.evidence_
+
+    @evidence_.setter
+    def evidence_(self, evidence: Evidence) -> None:
+        self.calibrator_.evidence_ = evidence
+
+    @property
+    def status_(self) -> str:
+        """How the calibrator was fitted."""
+        return self.calibrator_.status_
 
     @available_if(_calibrator_has_temperature)
     def temperature(self, X: Any) -> np.ndarray:
@@ -156,7 +248,9 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def details(self, X: Any) -> PredictionDetails:
         """What the calibrator knows about each row of X."""
-        return self.calibrator_.details(*self._query(X))
+        query = self._query(X)
+        found = self.calibrator_.details(*query)
+        return found._replace(probabilities=self._all_classes(found.probabilities))
 
     def coverage(self, X: Any) -> Any:
         """How far rows of X lie outside the calibration data."""
@@ -174,13 +268,17 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Check everything, fit the estimator and its folds; rows to calibrate on."""
         check_parts(self.estimator, self.calibrator)
         X, y = check_rows(X, y)
-        encoder = LabelEncoder().fit(y)
-        self.classes_ = encoder.classes_
-        n_rows = len(y)
-        weights = check_weights(sample_weight, n_rows)
+        weights = check_weights(sample_weight, len(y))
         domains = (
-            None if sample_domain is None else check_domains(sample_domain, n_rows)
+            None if sample_domain is None else check_domains(sample_domain, len(y))
         )
+        cv = self.cv
+        if weights is not None and not weights.all():
+            kept = np.flatnonzero(weights)
+            cv = kept_folds(cv, kept, len(y))
+            X, y, weights = _safe_indexing(X, kept), y[kept], weights[kept]
+            domains = None if domains is None else domains[kept]
+        self.classes_, codes = unique_classes(y)
         self.calibrator_ = fresh(
             AutoCalibrator() if self.calibrator is None else self.calibrator
         )
@@ -196,22 +294,33 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             domains,
             weights,
             self.classes_,
-            self.cv,
+            cv,
             self.random_state,
         )
         if self.source is None:
-            fitted, unseen = training.on_all()
+            fitted, rows = training.on_all()
         else:
             takes_source = "source" in self.calibrator_.takes
-            fitted, unseen = training.on_source(self.source, held_out=takes_source)
+            fitted, rows = training.on_source(self.source, held_out=takes_source)
         self.estimator_, self.estimator_classes_ = fitted
-        return self._record(X, encoder.transform(y), domains, weights, unseen)
+        return self._record(X, codes, domains, weights, rows)
 
     def _query(self, X: Any) -> tuple[np.ndarray, Any]:
+        """Logits of X in the calibrator's columns, and features if it uses them."""
         check_is_fitted(self)
         fitted = Fitted(self.estimator_, self.estimator_classes_)
-        logits = estimator_logits(fitted, X, self.classes_)
+        logits = estimator_logits(fitted, X, self.calibrated_classes)
         return logits, self._features(X)
+
+    def _all_classes(self, probabilities: np.ndarray) -> np.ndarray:
+        """Columns in the order of `classes_`, zero for an unknown class."""
+        places = class_positions(self.calibrated_classes, self.classes_)
+        if np.array_equal(places, np.arange(len(self.classes_))):
+            return probabilities
+        shape = len(probabilities), len(self.classes_)
+        every = np.zeros(shape, probabilities.dtype)
+        every[:, places] = probabilities
+        return every
 
     def _features(self, X: Any) -> Any:
         if not self.calibrator_.uses_features:
@@ -219,31 +328,46 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return self.features_of(X)
 
     def _record(
-        self, X: Any, codes: np.ndarray, domains: Any, weights: Any, unseen: Unseen
+        self, X: Any, codes: np.ndarray, domains: Any, weights: Any, held_out: HeldOut
     ) -> CalibrationData:
-        """The unseen rows with all that is known of them."""
-        known = unseen.knows(codes)
-        rows = unseen.rows[known]
+        """The held-out rows whose class could be predicted, with all that is known."""
+        masked = masked_rows(held_out.logits, codes[held_out.rows])
+        n_masked = int(masked.sum())
+        if masked.all():
+            raise ValueError(
+                "no row is left to calibrate on: every held-out row has a class the "
+                "estimator was not fitted on"
+            )
+        if n_masked:
+            warnings.warn(masked_message(n_masked, len(masked)), stacklevel=4)
+        rows = held_out.rows[~masked]
         self.n_calibration_rows_ = len(rows)
+        columns = class_positions(self.estimator_classes_, self.classes_)
+        column_of = class_positions(self.classes_, self.estimator_classes_)
         if self.calibrator_.uses_features and self.features == "leaves":
             self.preparation_ = prepare_leaves(self.estimator_, X)
         features = self._features(X)
         own = None if domains is None else domains[rows]
-        trained_on, held_out = None, []
+        trained_on, source_rows = None, []
         if self.source is not None:
             source = np.atleast_1d(np.asarray(self.source))
-            held_out = source[np.isin(source, np.asarray(own))].tolist()
+            source_rows = source[np.isin(source, np.asarray(own))].tolist()
             if features is not None:
                 trained_on = features[np.isin(np.asarray(domains), source)]
-        return CalibrationData.of(
-            unseen.logits[known],
-            codes[rows],
+        logits = held_out.logits[~masked] if n_masked else held_out.logits
+        if not np.array_equal(columns, np.arange(len(self.classes_))):
+            logits = logits[:, columns]
+        data = CalibrationData.of(
+            logits,
+            column_of[codes[rows]],
             features=None if features is None else features[rows],
             sample_domain=own,
-            source_domain=held_out or None,
+            source_domain=source_rows or None,
             reference_features=trained_on,
             sample_weight=None if weights is None else weights[rows],
         )
+        names = tuple(map(str, self.estimator_classes_.tolist()))
+        return replace(data, classes=names, n_masked=n_masked)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
