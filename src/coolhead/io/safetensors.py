@@ -16,10 +16,14 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from coolhead.archive.formats.arrays import ArraySource, array_in_file, open_arrays
-from coolhead.archive.prediction_file import PredictionFile
-from coolhead.archive.strings import PackedStrings, check_packed, pack_strings
-from coolhead.files import atomic_path
+from coolhead.io.arrays import ArraySource, array_in_file, open_arrays
+from coolhead.io.files import atomic_path
+from coolhead.io.predictions import (
+    PackedStrings,
+    PredictionFile,
+    check_packed,
+    pack_strings,
+)
 
 FORMAT_VERSION = 1
 HEADER_KEY = "coolhead"

@@ -1,8 +1,11 @@
-"""Calibrated predictions, written block by block: Parquet, Arrow, CSV or .npy."""
+"""The only writer of CSV: text that a spreadsheet would compute is neutralised."""
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,8 +13,45 @@ import polars as pl
 from polars.exceptions import PolarsError
 from polars.io.plugins import register_io_source
 
-from coolhead.archive.formulas import without_formulas
-from coolhead.files import atomic_path, check_output
+from coolhead.io.files import atomic_path, check_output
+
+# Spreadsheets drop leading white space and read full-width signs as plain ones.
+COMPUTED = r"^[\t\r\n]|^\s*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20]"
+# -1 is a class of many data sets, and what it computes to.
+NUMBER = r"^\s*[+-]?\d+(\.\d*)?([eE][+-]?\d+)?$"
+
+
+def write_csv(frame: pl.DataFrame | pl.LazyFrame, path: Path) -> None:
+    """Write a table with an apostrophe before texts and headings such as =1+1, @x.
+
+    Parameters
+    ----------
+    frame : DataFrame or LazyFrame
+        The table. A LazyFrame is written as it is read, in constant memory.
+    path : Path
+        The file to write.
+
+    Raises
+    ------
+    polars.exceptions.PolarsError
+        If a column holds lists, structs, bytes or durations, which CSV cannot hold.
+    """
+    _without_formulas(frame).sink_csv(path)
+
+
+def csv_text(frame: pl.DataFrame, **options: Any) -> str:
+    """Return the text that `write_csv` would write, with the options of polars."""
+    return _without_formulas(frame).collect().write_csv(**options)
+
+
+def _without_formulas(frame: pl.DataFrame | pl.LazyFrame) -> pl.LazyFrame:
+    kinds = pl.selectors.by_dtype(pl.String, pl.Categorical, pl.Enum)
+    texts = kinds.cast(pl.String)
+    computed = texts.str.contains(COMPUTED) & ~texts.str.contains(NUMBER)
+    shielded = pl.when(computed).then(pl.lit("'") + texts).otherwise(texts)
+    frame = frame.lazy().with_columns(shielded.name.keep())
+    return frame.rename(lambda name: f"'{name}" if re.match(COMPUTED, name) else name)
+
 
 ENDINGS = (".parquet", ".arrow", ".csv", ".npy")
 # Measured: about twenty row groups are in flight while a file is written, and every
@@ -66,11 +106,15 @@ def _write_table(sink: Callable[[pl.LazyFrame, Path, int], Any]) -> Callable[...
 
         # polars 1 wraps what goes wrong in a source; who reads wants it as it was.
         failed: list[Exception] = []
+        stopped = Event()
 
         def source(*pushed_down: Any) -> Iterator[pl.DataFrame]:
             yield start
             try:
-                yield from map(as_table, remaining)
+                for block in remaining:
+                    if stopped.is_set():
+                        raise InterruptedError(f"{path} is not wanted any more")
+                    yield as_table(block)
             except Exception as error:
                 failed.append(error)
                 raise
@@ -78,12 +122,18 @@ def _write_table(sink: Callable[[pl.LazyFrame, Path, int], Any]) -> Callable[...
         wide = width > MOST_COLUMNS
         most = ELEMENTS_PER_ROW_GROUP_OF_ARRAYS if wide else ELEMENTS_PER_ROW_GROUP
         group = max(1, most // width)
-        try:
-            sink(register_io_source(source, schema=start.schema), path, group)
-        except PolarsError:
-            if failed:
-                raise failed[0] from None
-            raise
+        frame = register_io_source(source, schema=start.schema)
+        # While polars writes, no Python code runs on the thread that called it, signal
+        # handlers included: SIGTERM would wait for the end of the file.
+        with ThreadPoolExecutor(1) as thread:
+            try:
+                thread.submit(sink, frame, path, group).result()
+            except PolarsError:
+                if failed:
+                    raise failed[0] from None
+                raise
+            finally:
+                stopped.set()
 
     return write
 
@@ -141,8 +191,6 @@ def _sink_parquet(frame: pl.LazyFrame, path: Path, rows: int) -> None:
 WRITERS: dict[str, Callable[..., None]] = {
     ".parquet": _write_table(_sink_parquet),
     ".arrow": _write_table(lambda frame, path, rows: frame.sink_ipc(path)),
-    ".csv": _write_table(
-        lambda frame, path, rows: without_formulas(frame).sink_csv(path)
-    ),
+    ".csv": _write_table(lambda frame, path, rows: write_csv(frame, path)),
     ".npy": _write_array,
 }

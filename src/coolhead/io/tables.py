@@ -16,10 +16,9 @@ import numpy as np
 import polars as pl
 from polars.exceptions import PanicException, PolarsError
 
-from coolhead.archive.formats.parquet_pages import check_pages
-from coolhead.archive.prediction_file import Columns, PredictionFile, refuse_damaged
-from coolhead.numerics.class_names import number_truth
-from coolhead.suggest import suggest
+from coolhead.io.parquet_pages import check_pages
+from coolhead.io.predictions import Columns, PredictionFile, refuse_damaged
+from coolhead.plugins import suggest
 
 BYTES_PER_PIECE = 2**24
 SINGLES = {"label": "labels", "domain": "domains", "id": "ids"}
@@ -37,7 +36,7 @@ def open_table(path: Path, kind: str, keep: Sequence[str] = ()) -> PredictionFil
     _refuse_repeated(path, schema)
     groups = {name: _members(path, schema, name) for name in PREFIXES}
     groups = {name: members for name, members in groups.items() if members}
-    class_names = _class_names(groups)
+    class_names = _class_names(groups, schema)
     singles = {column: name for name, column in SINGLES.items() if name in schema}
     if not groups:
         listed = ", ".join(schema.names()[:8]) or "none"
@@ -46,7 +45,7 @@ def open_table(path: Path, kind: str, keep: Sequence[str] = ()) -> PredictionFil
             f"{listed}{', ...' if len(schema) > 8 else ''}"
         )
     label_names = None
-    if class_names is None and _is_text(schema.get("label")):
+    if _is_text(schema.get("label")):
         label_names = partial(_distinct, frame, path)
     used = [*(m for ms in groups.values() for m in ms), *singles.values()]
     for name in keep:
@@ -63,9 +62,7 @@ def open_table(path: Path, kind: str, keep: Sequence[str] = ()) -> PredictionFil
     batches = partial(frame.collect_batches, maintain_order=True, lazy=True)
     if kind == "csv":
         batches = partial(_csv_batches, path, schema, used)
-    arrays = partial(
-        _arrays, groups=groups, singles=singles, names=class_names, kept=kept
-    )
+    arrays = partial(_arrays, groups=groups, singles=singles, kept=kept)
 
     def blocks(step: int) -> Iterator[Columns]:
         with _readable(path):
@@ -87,7 +84,8 @@ def open_table(path: Path, kind: str, keep: Sequence[str] = ()) -> PredictionFil
         bytes_per_row=8 * sum(widths.values()),
         held_bytes=held,
         label_names=label_names,
-        named_labels=_is_text(schema.get("label")),
+        truth=schema.get("label") == pl.Boolean,
+        by_name=True,
     )
 
 
@@ -182,12 +180,18 @@ def _members(path: Path, schema: pl.Schema, name: str) -> list[str]:
     return sorted(members, key=lambda column: int(column.removeprefix(prefix)))
 
 
-def _class_names(groups: dict[str, list[str]]) -> tuple[str, ...] | None:
-    """Names of the classes where the columns carry names and not numbers."""
+def _class_names(
+    groups: dict[str, list[str]], schema: pl.Schema
+) -> tuple[str, ...] | None:
+    """Names of the classes: behind the prefix of the columns, or those of an Enum."""
     for name in ("logits", "probabilities"):
-        texts = [column.removeprefix(PREFIXES[name]) for column in groups.get(name, [])]
-        if len(texts) > 1 and not all(re.fullmatch("[0-9]+", text) for text in texts):
-            return tuple(texts)
+        columns = groups.get(name, [])
+        if len(columns) > 1:
+            return tuple(column.removeprefix(PREFIXES[name]) for column in columns)
+        label = schema.get("label")
+        if columns and isinstance(label, pl.Enum):
+            listed = tuple(label.categories)
+            return listed if len(listed) == _width(schema, columns) else None
     return None
 
 
@@ -210,12 +214,11 @@ def _arrays(
     frame: pl.DataFrame,
     groups: dict[str, list[str]],
     singles: dict[str, str],
-    names: tuple[str, ...] | None,
     kept: Sequence[str],
 ) -> Columns:
     columns: Columns = {name: _matrix(frame, name, ms) for name, ms in groups.items()}
     if "labels" in singles:
-        columns["labels"] = _labels(frame[singles["labels"]], names)
+        columns["labels"] = _labels(frame[singles["labels"]])
     for column in singles.keys() - {"labels"}:
         columns[column] = _names(frame[singles[column]])
     return columns | {"kept": frame.select(kept).to_dict()} if kept else columns
@@ -264,29 +267,17 @@ def _is_text(kind: Any) -> bool:
 
 def _distinct(frame: pl.LazyFrame, path: Path) -> set[str]:
     """The different labels of a whole table, "" for empty cells."""
-    labels = pl.col("label").cast(pl.String).fill_null("")
+    texts = pl.col("label").cast(pl.String).fill_null("")
     with _readable(path):
-        return set(frame.select(labels.unique()).collect().to_series())
+        return set(frame.select(texts.unique()).collect().to_series())
 
 
-def _labels(series: pl.Series, names: tuple[str, ...] | None) -> np.ndarray:
-    """Class indices; -1 for empty cells, which are unlabelled rows."""
+def _labels(series: pl.Series) -> np.ndarray:
+    """Labels as they are; "" or -1 for empty cells, which are unlabelled rows."""
     if _is_text(series.dtype):
-        series = series.cast(pl.String)
+        return series.cast(pl.String).fill_null("").to_numpy().astype(np.str_)
     if series.dtype == pl.Boolean:
-        numbers = number_truth(np.array([False, True]), names).tolist()
-        series = series.replace_strict([False, True], numbers, return_dtype=pl.Int64)
-    if series.dtype == pl.String and names is None:
-        return series.fill_null("").to_numpy().astype(np.str_)
-    if series.dtype == pl.String and names is not None:
-        index = {name: number for number, name in enumerate(names)}
-        unknown = [text for text in series.drop_nulls().unique() if text not in index]
-        if unknown:
-            raise ValueError(
-                f"the column label holds {unknown[0]!r}, which is no class; classes: "
-                f"{', '.join(names[:20])}"
-            )
-        series = series.replace_strict(index, default=None, return_dtype=pl.Int64)
+        return series.to_numpy()  # of objects where cells are empty
     if series.dtype.is_float() and (series.drop_nulls() % 1 == 0).all():
         series = series.cast(pl.Int64)
     if series.dtype == pl.Null:

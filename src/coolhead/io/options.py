@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coolhead.archive.prediction_file import Columns, PredictionFile
-from coolhead.numerics.masks import pad_options
+from coolhead.io.predictions import Columns, PredictionFile
+from coolhead.numerics.moments import pad_options
 
 TASK = re.compile(r"samples_(.+?)_\d{4}-\d\d-\d\dT.*")
 UNLABELLED = -1

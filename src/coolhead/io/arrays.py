@@ -3,19 +3,25 @@
 Mapped pages count as memory of the process, so a stream reads instead of mapping.
 """
 
+import json
 import math
+import os
 import sys
+import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
+from zipfile import BadZipFile, ZipFile, ZipInfo
+from zlib import error as ZlibError
 
 import numpy as np
 
-from coolhead.archive.prediction_file import Columns, PredictionFile, refuse_long_text
-from coolhead.numerics.class_names import number_truth
+from coolhead.io.predictions import Columns, PredictionFile, refuse_long_text
+from coolhead.plugins import suggest
 
 SYNONYMS = {
     "logits": "logits",
@@ -149,32 +155,26 @@ def open_arrays(
     listed = _name_list(class_names, "class_names")
     names = _name_list(domain_names, "domain_names")
     table = None if names is None else np.array(names, np.str_)
-    truth = "labels" in known and known["labels"].dtype.kind == "b"
-
-    def numbered(columns: Columns) -> Columns:
-        if not truth:
-            return columns
-        labels = number_truth(np.asarray(columns["labels"]), listed)
-        return columns | {"labels": labels}
 
     def blocks(step: int) -> Iterator[Columns]:
         parts = [source.blocks(step) for source in known.values()]
         for arrays in zip(*parts, strict=True):
             columns = zip(known, map(native, arrays), strict=True)
-            yield numbered(_named(dict(columns), table))
+            yield _named(dict(columns), table)
 
     return PredictionFile(
         path,
         _common_length(path, known),
         _widths(known),
         blocks,
-        lambda: numbered({name: source.load() for name, source in known.items()}),
+        lambda: {name: source.load() for name, source in known.items()},
         class_names=listed,
         domain_names=names,
         metadata=metadata or {},
         mapped=all(source.mapped for source in known.values()),
         bytes_per_row=max(1, sum(s.bytes_per_row for s in known.values())),
         label_names=_label_names(known.get("labels")),
+        truth="labels" in known and known["labels"].dtype.kind == "b",
     )
 
 
@@ -244,8 +244,6 @@ def native(array: np.ndarray) -> np.ndarray:
         return np.char.decode(array, "utf-8")
     if array.dtype.kind == "U":
         return _checked_text(array)
-    if array.dtype.kind == "b":
-        return array.astype(np.int8)
     if array.dtype.isnative and array.dtype.itemsize <= 8:
         return array
     wanted = np.float64 if array.dtype.kind == "f" else np.int64
@@ -264,3 +262,157 @@ def _checked_text(array: np.ndarray) -> np.ndarray:
 def _narrow(texts: np.ndarray) -> np.ndarray:
     longest = max(1, int(np.strings.str_len(texts).max(initial=0)))
     return texts.astype(f"<U{longest}")
+
+
+MOST_BYTES_OF_NAMES = 2**26
+
+
+def open_npy(path: Path) -> PredictionFile:
+    """One array: a file called features.npy and so on, else logits."""
+    name = path.stem if path.stem in SYNONYMS else "logits"
+    return open_arrays(path, {name: _file(path, name)})
+
+
+def open_folder(path: Path) -> PredictionFile:
+    """A folder of logits.npy, features.npy, labels.npy, domains.npy and the like."""
+    wanted = [*SYNONYMS, *NAME_LISTS]
+    files = {name: path / f"{name}.npy" for name in wanted}
+    sources = {n: _file(file, n) for n, file in files.items() if file.is_file()}
+    if not sources.keys() & SYNONYMS.keys():
+        raise ValueError(f"{path} is a folder without logits.npy; wanted such arrays")
+    names: dict[str, Any] = take_names(sources)
+    return open_arrays(path, sources, **names)
+
+
+def take_names(sources: dict[str, ArraySource]) -> dict[str, Any]:
+    """The short lists of names, read and taken out."""
+    return {
+        name: read_short(sources.pop(name), name)
+        for name in NAME_LISTS
+        if name in sources
+    }
+
+
+def read_short(source: ArraySource, name: str) -> np.ndarray:
+    """An array that is read although nobody asked for its values."""
+    size = math.prod(source.shape) * source.dtype.itemsize
+    if size > MOST_BYTES_OF_NAMES:
+        raise ValueError(
+            f"{name} takes {size} bytes; wanted at most {MOST_BYTES_OF_NAMES}"
+        )
+    return source.whole()
+
+
+def read_header(stream: IO[bytes], name: str) -> tuple[np.dtype, tuple[int, ...], bool]:
+    """Type and shape of the array that follows, and whether it lies by columns."""
+    try:
+        shape, fortran_order, dtype = _parse_header(stream)
+    except (ValueError, OSError, BadZipFile, ZlibError):
+        raise
+    except Exception as error:
+        # NumPy hands the header to Python's parser, which fails in many ways.
+        raise ValueError(f"the header of {name} is damaged ({error})") from error
+    if dtype.hasobject:
+        raise ValueError(
+            f"{name} is an array of Python objects, which is never unpickled; wanted "
+            "numbers, or strings saved with dtype=str"
+        )
+    if dtype.itemsize == 0 or min(shape, default=0) < 0:
+        raise ValueError(f"the header of {name} says type {dtype} and shape {shape}")
+    return dtype, shape, fortran_order and len(shape) > 1
+
+
+def check_size(
+    place: object, dtype: np.dtype, shape: tuple[int, ...], found: int
+) -> None:
+    """Refuse a file that ends before its array does."""
+    wanted = math.prod(shape) * dtype.itemsize
+    if found < wanted:
+        raise ValueError(
+            f"{place} is cut off: shape {shape} of {dtype} takes {wanted} bytes, "
+            f"{max(found, 0)} are there"
+        )
+
+
+def _parse_header(stream: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
+    with warnings.catch_warnings():
+        # Odd headers make NumPy and Python's parser warn before they fail.
+        warnings.simplefilter("ignore")
+        version = np.lib.format.read_magic(stream)
+        if version == (1, 0):
+            return np.lib.format.read_array_header_1_0(stream)
+        if version == (2, 0):
+            return np.lib.format.read_array_header_2_0(stream)
+    raise ValueError(f"NumPy format {version} is not known; wanted 1.0 or 2.0")
+
+
+def _file(path: Path, name: str) -> ArraySource:
+    with open(path, "rb") as stream:
+        dtype, shape, by_columns = read_header(stream, name)
+        offset = stream.tell()
+    check_size(path, dtype, shape, os.path.getsize(path) - offset)
+    return array_in_file(path, dtype, shape, offset, by_columns=by_columns)
+
+
+def open_npz(path: Path) -> PredictionFile:
+    """The known arrays; names of the others are kept in the metadata."""
+    with ZipFile(path) as archive:
+        infos = archive.infolist()
+    names = Counter(info.filename.removesuffix(".npy") for info in infos)
+    wanted = (*SYNONYMS, *NAME_LISTS, "metadata")
+    members = {
+        info.filename.removesuffix(".npy"): info
+        for info in infos
+        if info.filename.removesuffix(".npy") in wanted
+    }
+    for name in members:
+        if names[name] > 1:
+            raise ValueError(f"{path} holds {names[name]} arrays {name}; wanted one")
+    if not members.keys() & SYNONYMS.keys():
+        listed = ", ".join(list(names)[:8]) or "none"
+        hint = suggest(next(iter(names), ""), ("logits", "features"))
+        raise ValueError(
+            f"{path} holds no arrays named logits, probabilities, features, labels or "
+            f"domains; arrays found: {listed}{hint}"
+        )
+    sources = {name: _member(path, info, name) for name, info in members.items()}
+    metadata = _metadata(sources.pop("metadata", None))
+    ignored = sorted(names.keys() - set(wanted))
+    if ignored:
+        metadata["ignored_arrays"] = ignored
+    return open_arrays(path, sources, metadata=metadata, **take_names(sources))
+
+
+def _member(path: Path, info: ZipInfo, name: str) -> ArraySource:
+    with ZipFile(path) as archive, archive.open(info) as stream:
+        dtype, shape, by_columns = read_header(stream, name)
+        found = info.file_size - stream.tell()
+    check_size(f"{path}: {info.filename}", dtype, shape, found)
+    start = partial(_bytes, path, info.filename)
+
+    def whole() -> np.ndarray:
+        with start() as stream:
+            content = stream.read(math.prod(shape) * dtype.itemsize)
+            stream.read(1)
+        array = np.frombuffer(content, dtype, math.prod(shape))
+        return array.reshape(shape[::-1]).T if by_columns else array.reshape(shape)
+
+    return ArraySource(dtype, shape, by_columns, start, whole, mapped=False)
+
+
+@contextmanager
+def _bytes(path: Path, name: str) -> Iterator[IO[bytes]]:
+    """The bytes of an array inside a zip file, after its header."""
+    with ZipFile(path) as archive, archive.open(name) as stream:
+        read_header(stream, name)
+        yield stream
+
+
+def _metadata(source: ArraySource | None) -> dict[str, Any]:
+    """JSON text under the name `metadata`, where there is one."""
+    if source is None:
+        return {}
+    try:
+        return dict(json.loads(str(read_short(source, "metadata"))))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"metadata is not a JSON object: {error}") from error

@@ -1,1 +1,0 @@
-"""One file per kind of prediction file; each gives a `PredictionFile`."""

@@ -1,0 +1,406 @@
+"""Fitted calibrators as files that cannot run code: skops, never pickle.
+
+A file is a zip archive: what skops writes, and `coolhead.json` with the version of
+the format, the class and the metadata, so it can be read without loading anything.
+"""
+
+import io
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import is_dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+from zipfile import ZIP_DEFLATED, ZipFile
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from coolhead import (
+    __version__,
+    baselines,
+    calibrators,
+    classifier,
+    new_domain,
+    shift,
+)
+from coolhead.calibrators.offset import OffsetTemperature
+from coolhead.extras import needs
+from coolhead.io.files import atomic_path, check_input, check_metadata
+
+FORMAT = "coolhead calibrator"
+FORMAT_VERSION = 2
+HEADER = "coolhead.json"
+SCHEMA = "schema.json"
+MAX_BYTES = 2**30
+# Beyond this size, numbers that pack into a hundredth of their room are no numbers.
+SMALL_BYTES, MAX_RATIO = 2**24, 100
+MAX_SCHEMA_BYTES = 2**26
+
+
+def read_header(path: str | os.PathLike) -> dict[str, Any]:
+    """What the file says about itself: versions, class and metadata.
+
+    A calibrator written by skops directly has no header and counts as format 0.
+    """
+    path = Path(path)
+    try:
+        with ZipFile(io.BytesIO(read_bytes(path))) as archive:
+            if HEADER not in archive.namelist():
+                return {"format": FORMAT, "format_version": 0, "metadata": {}}
+            header = json.loads(archive.read(HEADER))
+            found = header["format_version"]
+            newer = header["format"] != FORMAT or found > FORMAT_VERSION
+            writer = str(header.get("coolhead_version", "a newer version"))
+            header["metadata"] = dict(header["metadata"])
+    except Exception as error:
+        raise ValueError(damaged(path, error)) from error
+    if newer:
+        raise ValueError(
+            f"{path} has format {found!r} of coolhead {writer}; this coolhead reads up "
+            f"to {FORMAT_VERSION}: install coolhead {writer} or newer"
+        )
+    if found < FORMAT_VERSION:
+        raise ValueError(
+            f"{path} was written by coolhead {writer}, whose calibrators are others "
+            "than today's; fit again with coolhead fit PREDICTIONS --out "
+            f"{path.name}, or with save_calibrator"
+        )
+    return header
+
+
+def read_bytes(path: Path) -> bytes:
+    """The bytes of a zip file of reasonable size."""
+    check_input(path, "a calibrator file")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; wanted a calibrator file")
+    content = path.read_bytes()
+    if not content:
+        raise ValueError(f"{path} is empty (0 bytes); wanted a calibrator file")
+    if content[:1] == b"\x80":
+        raise ValueError(
+            f"{path} looks like a pickle, which may run code when it is read and is "
+            "never loaded; save with coolhead.save_calibrator"
+        )
+    try:
+        size = _unpacked_size(content)
+    except Exception as error:
+        raise ValueError(damaged(path, error)) from error
+    most = min(MAX_BYTES, max(SMALL_BYTES, MAX_RATIO * len(content)))
+    if size > most:
+        raise ValueError(f"{path} unpacks to {size} bytes; wanted at most {most}")
+    return content
+
+
+def _unpacked_size(content: bytes) -> int:
+    """Bytes of all members, each as often as the calibrator is made from it."""
+    with ZipFile(io.BytesIO(content)) as archive:
+        sizes = {member.filename: member.file_size for member in archive.infolist()}
+        if len(sizes) != len(archive.infolist()):
+            raise ValueError("a member is there twice")
+        if sizes.get(SCHEMA, 0) > MAX_SCHEMA_BYTES:
+            raise ValueError(f"{SCHEMA} takes {sizes[SCHEMA]} bytes")
+        if SCHEMA not in sizes:
+            return sum(sizes.values())
+        named = _named_members(json.loads(archive.read(SCHEMA)))
+    return sum(max(1, named[name]) * size for name, size in sizes.items())
+
+
+def _named_members(schema: Any) -> Counter[str]:
+    """How many nodes are read from each file; skops builds nodes of one id once."""
+    found: dict[Any, str] = {}
+    waiting = [schema]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            if "file" in node:
+                found[node.get("__id__") or id(node)] = str(node["file"])
+            waiting += node.values()
+        elif isinstance(node, list):
+            waiting += node
+    return Counter(found.values())
+
+
+def damaged(path: Path | str, error: Exception) -> str:
+    reason = " ".join(str(error).split())[:200] or "unreadable"
+    return f"{path} is no calibrator file, or is damaged ({reason})"
+
+
+# Types that hold numbers and settings in plain Python: of an imputer, of networks, of
+# searches and of votes. Trees are not among them: a forged one reads anywhere.
+HARMLESS = (
+    "numpy.dtype",
+    "sklearn.metrics._scorer._PassthroughScorer",
+    "sklearn.model_selection._split.StratifiedKFold",
+    "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
+    "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+    "sklearn.utils._bunch.Bunch",
+)
+OWN_PACKAGES = ("calibrators", "classifier", "baselines", "new_domain", "shift")
+OWN_PACKAGES += ("numerics",)
+
+
+def refuse_foreign_types(
+    content: bytes, trusted: Sequence[str], holder: str, remedy: str
+) -> list[str]:
+    """The types of coolhead in a skops file; any other is refused by name.
+
+    remedy : what to do about it, where {trusted} stands for the names.
+    """
+    from skops.io import get_untrusted_types
+
+    try:
+        names = get_untrusted_types(data=content)
+    except Exception as error:
+        raise ValueError(damaged(holder, error)) from error
+    known = {*trusted, *HARMLESS, *own_types()}
+    foreign = [name for name in names if name not in known]
+    if foreign:
+        raise ValueError(
+            f"{holder} holds types that are not coolhead's and are not loaded: "
+            f"{', '.join(foreign)}; {remedy.format(trusted=foreign)}"
+        )
+    return names
+
+
+@cache
+def own_types() -> frozenset[str]:
+    """Full names of the calibrators and records defined in `OWN_PACKAGES`.
+
+    A name that a file of ours merely imports is not its own, or a forged file could
+    reach anything through us.
+    """
+    for package in (baselines, calibrators, classifier, new_domain, shift):
+        # Each name is imported on first use, and its file with all it is made of.
+        for name in package.__all__:
+            getattr(package, name)
+    places = tuple(f"coolhead.{package}." for package in OWN_PACKAGES)
+    return frozenset(
+        f"{place}.{name}"
+        for place, module in list(sys.modules.items())
+        if place.startswith(places)
+        for name, found in vars(module).items()
+        if isinstance(found, type) and found.__module__ == place and _is_record(found)
+    )
+
+
+def with_present_names(content: bytes) -> bytes:
+    """Return a file whose types stand where this version defines them.
+
+    Earlier versions divided the package into other modules. No two classes have one
+    name, so the name of a class of coolhead says where it is now.
+    """
+    with ZipFile(io.BytesIO(content)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    schema = json.loads(members[SCHEMA])
+    present = {name.rpartition(".")[2]: name for name in own_types()}
+    nodes, moved = [schema], False
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, dict):
+            module, name = str(node.get("__module__")), node.get("__class__")
+            if module.startswith("coolhead.") and name in present:
+                now = present[name].rpartition(".")[0]
+                node["__module__"], moved = now, moved or now != module
+            nodes += node.values()
+        elif isinstance(node, list):
+            nodes += node
+    if not moved:
+        return content
+    buffer = io.BytesIO()
+    with ZipFile(buffer, "w", compression=ZIP_DEFLATED) as archive:
+        for name, data in (members | {SCHEMA: json.dumps(schema).encode()}).items():
+            archive.writestr(name, data)
+    return buffer.getvalue()
+
+
+def _is_record(found: type) -> bool:
+    named = is_dataclass(found) or hasattr(found, "_fields")
+    return named or issubclass(found, BaseEstimator)
+
+
+MAX_WIDTH = 2**24
+
+
+def predicts_from_logits(calibrator: Any) -> bool:
+    """False for a `CalibratedClassifier`, which wants what its classifier wants."""
+    return hasattr(calibrator, "uses_features")
+
+
+def try_out(calibrator: Any) -> None:
+    """Predict two rows, so that a forged file fails now and not in service."""
+    check_is_fitted(calibrator)
+    _check_temperatures(calibrator)
+    if not predicts_from_logits(calibrator):
+        return
+    n_classes, n_features = calibrator.n_classes_, _width(calibrator)
+    if not 2 <= n_classes <= MAX_WIDTH or not 0 <= n_features <= MAX_WIDTH:
+        raise ValueError(f"{n_classes} classes and {n_features} features")
+    logits = np.zeros((2, n_classes))
+    logits[1, 0] = 2.0
+    features = np.zeros((2, n_features)) if n_features else None
+    with np.errstate(all="ignore"):
+        probabilities = calibrator.predict_proba(logits, features)
+        if hasattr(calibrator, "temperature"):
+            _refuse_impossible(calibrator.temperature(logits, features), "T(x)")
+    if probabilities.shape != logits.shape or not np.isfinite(probabilities).all():
+        raise ValueError("it does not predict probabilities")
+
+
+def _check_temperatures(calibrator: Any) -> None:
+    for part in _parts(calibrator):
+        for name, value in vars(part).items():
+            if name.endswith(("temperature_", "temperatures_")):
+                _refuse_impossible(value, name)
+
+
+def _refuse_impossible(temperature: Any, name: str) -> None:
+    array = np.asarray(temperature, float)
+    if not (np.isfinite(array) & (array > 0)).all():
+        raise ValueError(f"{name} is not positive and finite everywhere")
+
+
+def _width(calibrator: Any) -> int:
+    """Number of features of the first part that uses any."""
+    widths = (getattr(part, "n_features_", None) for part in _parts(calibrator))
+    return next((width for width in widths if width), 0)
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """A calibrator and all estimators that it is made of."""
+    if isinstance(value, BaseEstimator):
+        yield value
+        value = vars(value)
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from _parts(item)
+
+
+WRITE = "give trusted={trusted} to save_calibrator, and to load_calibrator again"
+ALONE = ", or save calibrator_ alone and the estimator by its own means"
+READ = (
+    "give trusted={trusted} to load_calibrator if you know who wrote the file; "
+    "coolhead --trust python:MODULE:CLASS does on the command line"
+)
+
+
+def save_calibrator(
+    calibrator: Any,
+    path: str | os.PathLike,
+    *,
+    metadata: dict[str, Any] | None = None,
+    trusted: Sequence[str] = (),
+) -> None:
+    """Write a fitted calibrator; the file appears whole or not at all.
+
+    Parameters
+    ----------
+    metadata : JSON values, e.g. what the calibrator was fitted on.
+    trusted : full names of further types to write, such as your own calibrator, or the
+        trees inside a `CalibratedClassifier`. Who reads the file has to name them, too.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import tempfile
+    >>> data = ch.datasets.simulate_domains([2.0])
+    >>> cal = ch.TemperatureScaling().fit(data.logits, data.labels)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     ch.save_calibrator(cal, f"{folder}/cal.skops", metadata={"camera": "north"})
+    ...
+    """
+    from skops.io import dumps
+
+    check_is_fitted(calibrator)
+    header = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "coolhead_version": __version__,
+        "class": type(calibrator).__name__,
+        "metadata": check_metadata(metadata),
+    }
+    content = dumps(calibrator, compression=ZIP_DEFLATED)
+    name = f"this {type(calibrator).__name__}"
+    wrapped = hasattr(calibrator, "calibrator_") and hasattr(calibrator, "estimator_")
+    refuse_foreign_types(content, trusted, name, WRITE + (ALONE if wrapped else ""))
+    buffer = io.BytesIO(content)
+    with ZipFile(buffer, "a", compression=ZIP_DEFLATED) as archive:
+        archive.writestr(HEADER, json.dumps(header, indent=1, ensure_ascii=False))
+    with atomic_path(path) as temporary:
+        try:
+            temporary.write_bytes(buffer.getvalue())
+        except OSError as error:
+            reason = f"cannot write {os.fspath(path)}: {error.strerror}"
+            raise OSError(reason) from error
+
+
+def load_calibrator(path: str | os.PathLike, *, trusted: Sequence[str] = ()) -> Any:
+    """Read a calibrator; nothing in the file is executed.
+
+    Types other than coolhead's own calibrators and what skops itself holds for safe
+    (NumPy, SciPy and scikit-learn) are refused by name before anything is built.
+
+    Parameters
+    ----------
+    trusted : full names of further types to allow, such as those of your own members
+        of an ensemble.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import tempfile
+    >>> data = ch.datasets.simulate_domains([2.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     cal = ch.TemperatureScaling().fit(data.logits, data.labels)
+    ...     ch.save_calibrator(cal, f"{folder}/cal.skops")
+    ...     again = ch.load_calibrator(f"{folder}/cal.skops")
+    ...
+    >>> again.temperature_ == cal.temperature_
+    True
+    """
+    path = Path(path)
+    content = read_bytes(path)
+    metadata = read_header(path)["metadata"]
+    from skops.io import loads
+
+    try:
+        content = with_present_names(content)
+    except Exception as error:
+        raise ValueError(damaged(path, error)) from error
+    own = refuse_foreign_types(content, trusted, str(path), READ)
+    try:
+        with needs(str(path)):
+            calibrator = loads(content, trusted=own)
+        found = f"{type(calibrator).__module__}.{type(calibrator).__qualname__}"
+        known = found in trusted or found in own_types()
+        wanted = known and hasattr(calibrator, "predict_proba")
+        if wanted:
+            try_out(calibrator)
+    except ModuleNotFoundError:
+        raise
+    except Exception as error:
+        # A damaged or forged file can fail anywhere, with any error.
+        raise ValueError(damaged(path, error)) from error
+    if not wanted:
+        raise ValueError(f"{path} holds a {found}; wanted a fitted calibrator")
+    _recall_classes(calibrator, metadata.get("class_names"))
+    return calibrator
+
+
+def _recall_classes(calibrator: Any, names: Any) -> None:
+    """Name the classes of a file by version 0.2, which kept them in the metadata.
+
+    Metadata is free, so what cannot be the names of the columns is left alone.
+    """
+    inner = calibrator.base if isinstance(calibrator, OffsetTemperature) else calibrator
+    if getattr(inner, "class_names_", None) is not None or not isinstance(names, list):
+        return
+    found = tuple(map(str, names))
+    if len(set(found)) == len(found) == getattr(inner, "n_classes_", None):
+        inner.class_names_ = found
