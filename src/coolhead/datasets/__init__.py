@@ -1,17 +1,24 @@
-"""Bundled real data, image folders that users bring, simulated sites, and division."""
+"""Bundled real data, and simulated domains."""
 
-from coolhead.datasets.bundled import load_dataset
-from coolhead.datasets.divide import split_large_small
-from coolhead.datasets.folders import list_images
-from coolhead.datasets.images import BadImage, ImageTable, check_image
-from coolhead.datasets.simulated import simulate_domains
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "ImageTable",
-    "BadImage",
-    "check_image",
-    "list_images",
-    "load_dataset",
-    "simulate_domains",
-    "split_large_small",
-]
+from coolhead.extras import lazy_names
+
+if TYPE_CHECKING:
+    from coolhead.datasets.bundled import load_dataset
+    from coolhead.datasets.simulated import simulate_domains
+
+__getattr__, __dir__, __all__ = lazy_names(  # pyright: ignore
+    "coolhead.datasets",
+    {"bundled": ["load_dataset"], "simulated": ["simulate_domains"]},
+    moved={
+        name: f"coolhead.lab.images.{name}"
+        for name in (
+            "BadImage",
+            "ImageTable",
+            "check_image",
+            "list_images",
+            "split_large_small",
+        )
+    },
+)

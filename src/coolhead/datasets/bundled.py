@@ -5,12 +5,13 @@ from pathlib import Path
 
 import numpy as np
 
-from coolhead.archive import DomainArchive, load_archive
-from coolhead.suggest import suggest
+from coolhead.io.archive import DomainArchive
+from coolhead.io.reading import load_archive
+from coolhead.plugins import suggest
 
 FOLDER = Path(__file__).parent / "data"
 CHECKSUMS = {
-    "digits": "98476128ae9f7ec6d806d1253d21f6b154b6332c16a9e9672fb0772c67ac1d72",
+    "digits": "6e8d4ef42888b8a552034e295565bc891d075141d5d6be4da805aca728edd5b4",
     "sentiment": "c1500bb0085bc548b2e3f43718b70e3b72c8b543f10b56f7cfd7256f7040a44b",
 }
 

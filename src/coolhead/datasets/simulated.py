@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from coolhead.archive import DomainArchive
+from coolhead.io.archive import DomainArchive
 
 
 def simulate_domains(

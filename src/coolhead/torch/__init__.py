@@ -5,28 +5,25 @@ Names are loaded on first use, so importing this package is free.
 
 from typing import TYPE_CHECKING
 
-from coolhead.lazy import lazy_names
+from coolhead.extras import lazy_names
 
 if TYPE_CHECKING:
-    from coolhead.torch.calibrated.collecting import calibrate, collect_predictions
-    from coolhead.torch.calibrated.module import CalibratedModule
-    from coolhead.torch.calibrated.onnx import export_onnx
-    from coolhead.torch.calibrated.softmax import CalibratedSoftmax
-    from coolhead.torch.images.backbones import Backbone, load_backbone
-    from coolhead.torch.images.extraction import extract
-    from coolhead.torch.images.finetuning import finetune
-    from coolhead.torch.images.transform import ImageTransform
+    from coolhead.torch.collect import calibrate, collect_predictions
+    from coolhead.torch.module import CalibratedModule
+    from coolhead.torch.onnx import export_onnx
+    from coolhead.torch.softmax import CalibratedSoftmax
 
 __getattr__, __dir__, __all__ = lazy_names(  # pyright: ignore
     "coolhead.torch",
     {
-        "calibrated.collecting": ["calibrate", "collect_predictions"],
-        "calibrated.module": ["CalibratedModule"],
-        "calibrated.onnx": ["export_onnx"],
-        "calibrated.softmax": ["CalibratedSoftmax"],
-        "images.backbones": ["Backbone", "load_backbone"],
-        "images.extraction": ["extract"],
-        "images.finetuning": ["finetune"],
-        "images.transform": ["ImageTransform"],
+        "collect": ["calibrate", "collect_predictions"],
+        "module": ["CalibratedModule"],
+        "onnx": ["export_onnx"],
+        "softmax": ["CalibratedSoftmax"],
     },
+    moved={
+        name: f"coolhead.lab.images.{name}"
+        for name in ("Backbone", "ImageTransform", "extract", "finetune")
+    }
+    | {"load_backbone": "coolhead.lab.images.load_backbone"},
 )

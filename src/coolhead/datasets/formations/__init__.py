@@ -1,1 +1,0 @@
-"""Simulated formations: a stand-in for data that was never published."""

@@ -1,6 +1,0 @@
-"""Train a classifier on features: with scikit-learn alone, or with torch."""
-
-from coolhead.heads.head import Head, load_head
-from coolhead.heads.train import train_head
-
-__all__ = ["Head", "load_head", "train_head"]

@@ -1,1 +1,0 @@
-"""Training loops that need torch: ERM and MLDG."""

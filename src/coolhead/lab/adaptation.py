@@ -1,0 +1,91 @@
+"""Methods that arrive at the target: what they may ask there, and how they move."""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from coolhead.calibrators.data import CalibrationData, fit_with
+from coolhead.calibrators.evidence import Evidence, gather_evidence
+from coolhead.calibrators.temperature import TemperatureScaling
+from coolhead.new_domain import NewDomain
+
+
+class Base(NamedTuple):
+    """A calibrator fitted without the target, and what left-out domains tell of it."""
+
+    calibrator: Any
+    evidence: Evidence
+
+
+class TargetBatch(NamedTuple):
+    """Unlabelled rows of the target; features None where there are none."""
+
+    logits: np.ndarray
+    features: np.ndarray | None
+
+
+class LabelDesk:
+    """Hands out labels of single rows of the batch, and no more than were declared."""
+
+    def __init__(self, labels: np.ndarray, most: int):
+        self._labels, self._most = labels, most
+        self._asked: set[int] = set()
+
+    def ask(self, rows: Sequence[int] | np.ndarray) -> np.ndarray:
+        """The labels of these rows."""
+        self._asked |= {int(row) for row in rows}
+        if len(self._asked) > self._most:
+            raise PermissionError(
+                f"labels of {len(self._asked)} target rows were asked for; the method "
+                f"declares {self._most}"
+            )
+        return self._labels[rows]
+
+    def random_rows(self, seed: list[int]) -> np.ndarray:
+        """As many rows as may be asked for, drawn at random."""
+        if self._most > len(self._labels):
+            raise ValueError(
+                f"{self._most} labels were asked for, the target has "
+                f"{len(self._labels)} Small rows; wanted at most as many"
+            )
+        return np.random.default_rng(seed).permutation(len(self._labels))[: self._most]
+
+
+def learn_base(calibrator: Any, data: CalibrationData) -> Base:
+    """Fit on the calibration domains, then leave each out once."""
+    fitted = fit_with(calibrator, data)
+    return Base(fitted, gather_evidence(fitted, data))
+
+
+def arrive(
+    base: Base,
+    batch: TargetBatch,
+    desk: LabelDesk,
+    n_labels: int,
+    *,
+    use_batch: bool,
+    draw: int,
+) -> NewDomain:
+    """The target through the eyes of a calibrator that has just come there.
+
+    draw : which rows of equal merit are asked for first.
+    """
+    use = ("left_out", "batch", "labels") if use_batch else ("left_out", "labels")
+    there = NewDomain(
+        base.calibrator,
+        *batch,
+        evidence=base.evidence,
+        use=use,
+        random_state=draw,
+    )
+    if not n_labels:
+        return there
+    rows = there.rows_to_label(n_labels)
+    return there.with_labels(rows, desk.ask(rows))
+
+
+def scale_plainly(batch: TargetBatch, desk: LabelDesk, seed: list[int]) -> Any:
+    """One temperature from labels of random rows and nothing else."""
+    rows = desk.random_rows(seed)
+    return TemperatureScaling().fit(batch.logits[rows], desk.ask(rows))

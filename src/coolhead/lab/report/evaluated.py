@@ -1,0 +1,145 @@
+"""One calibrator on labelled predictions, told in the tables of a run."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from coolhead.io.archive import DomainArchive
+from coolhead.lab.record import describe_machine, package_versions
+from coolhead.lab.report.diagnostics import arrivals_at
+from coolhead.lab.report.load import ReportData
+from coolhead.lab.results import TABLES, CellResult, empty_table, schema_of
+from coolhead.lab.rows import LabelledRows
+from coolhead.lab.scoring import add_curves, point_scores, predict
+from coolhead.lab.tables.answer import BEFORE
+from coolhead.lab.tables.table import Table, TableBuilder
+from coolhead.methods import known_method
+
+N_BINS = 15
+
+
+def gather_evaluation(
+    calibrator: Any, archive: DomainArchive, lines: Any, metadata: dict[str, Any]
+) -> ReportData:
+    """The tables of a report; every domain of the predictions stands for a split."""
+    archive = archive.in_class_order(getattr(calibrator, "class_names_", None))
+    method = _method_name(calibrator, metadata)
+    domains = [line for line in lines if line.domain != "all" or len(lines) == 1]
+    frames: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
+    for line in domains:
+        part = archive.select(line.domain) if len(domains) > 1 else archive
+        result = _score(calibrator, part, line, method)
+        for name, rows in result.tables.items():
+            if rows:
+                frames[name].append(_keyed(name, rows, line, metadata))
+    return ReportData(
+        title=f"Calibration of {metadata.get('file', 'saved predictions')}",
+        frames={n: pl.concat(f) if f else empty_table(n) for n, f in frames.items()},
+        tables=[_table(lines)],
+        planned=(BEFORE, method),
+        facts=_facts(calibrator, archive, metadata),
+        noun="domain",
+        judged=_unseen(domains),
+    )
+
+
+def _unseen(lines: list[Any]) -> tuple[str, ...] | None:
+    """Domains the answer is about: not learned from by anybody, where there are any."""
+    names = tuple(line.domain for line in lines if line.seen is False)
+    return names if 0 < len(names) < len(lines) else None
+
+
+def _method_name(calibrator: Any, metadata: dict[str, Any]) -> str:
+    """The name it was fitted by; an oracle's name would count as seeing the target."""
+    name = str(metadata.get("method", ""))
+    method = known_method(name)
+    fits = method.maker is not None and not method.sees_target
+    return name if fits else type(calibrator).__name__
+
+
+def _score(calibrator: Any, part: DomainArchive, line: Any, method: str) -> CellResult:
+    rows = LabelledRows(
+        np.asarray(part.logits), np.asarray(part.labels), part.features, part.domains
+    )
+    result = CellResult()
+    if line.role not in ("source", "calibration"):
+        for row in arrivals_at(calibrator, method, rows, N_BINS):
+            result.add("arrival", **row)
+    found = {BEFORE: predict(None, rows), method: predict(calibrator, rows)}
+    ece = {BEFORE: line.ece_before.estimate, method: line.ece_after.estimate}
+    for name, predictions in found.items():
+        numbers = dict(point_scores(predictions, N_BINS, len(rows.labels)))
+        numbers["ece_mean"] = ece[name]
+        numbers["gain"] = float((found[BEFORE].brier - predictions.brier).mean())
+        if name == method:
+            change = line.ece_change
+            numbers["ece_vs_uncalibrated"] = change.estimate
+            numbers["ece_vs_uncalibrated_low"] = change.low
+            numbers["ece_vs_uncalibrated_high"] = change.high
+        for metric, value in numbers.items():
+            result.add("results", method=name, metric=metric, value=float(value))
+        add_curves(name, predictions, N_BINS, result)
+    return result
+
+
+def _keyed(
+    name: str, rows: list[dict[str, Any]], line: Any, metadata: dict[str, Any]
+) -> pl.DataFrame:
+    fitted_on = "+".join(_fitted_on(metadata))
+    # Not "calibration": it would read as if that were the domain's name.
+    role = {"source": " (source)", "calibration": " (seen)"}.get(line.role, "")
+    split = f"{line.domain}{role}"
+    key = {"experiment": "evaluation", "classifier": "given", "split": split}
+    key |= {"source": "", "calibration": fitted_on, "target": line.domain, "seed": 0}
+    return pl.DataFrame([key | row for row in rows], schema=schema_of(name))
+
+
+def _table(lines: Any) -> Table:
+    cells = TableBuilder()
+    for line in lines:
+        name = line.domain
+        for column, value in (
+            ("ECE before", line.ece_before),
+            ("ECE after", line.ece_after),
+            ("change", line.ece_change),
+        ):
+            limits = {"low": 100 * value.low, "high": 100 * value.high}
+            cells.add(name, column, 100 * value.estimate, **limits)
+        cells.add(name, "noise", 100 * line.ece_noise)
+        cells.add(name, "accuracy", 100 * line.accuracy)
+        cells.add(name, "NLL before", line.nll_before)
+        cells.add(name, "NLL after", line.nll_after)
+        cells.add(name, "rows", float(line.n_rows))
+        cells.add(name, "seen as", None, mark=line.role)
+    notes = (
+        "ECE and accuracy in per cent, 95 % bootstrap intervals; the change is paired. "
+        "Noise: the ECE a perfectly calibrated classifier shows on as many rows.",
+    )
+    return Table("domains", "Scores by domain", cells.frame(), notes, "domain")
+
+
+def _fitted_on(metadata: dict[str, Any]) -> dict[str, Any]:
+    """{domain: rows} of the fit; a file of somebody else may hold anything there."""
+    found = metadata.get("domains")
+    return found if isinstance(found, dict) else {}
+
+
+def _facts(
+    calibrator: Any, archive: DomainArchive, metadata: dict[str, Any]
+) -> dict[str, str]:
+    said = {key: value for key, value in metadata.items() if key != "domains"}
+    fitted = ", ".join(f"{n} ({c})" for n, c in _fitted_on(metadata).items())
+    sizes = ", ".join(f"{n} ({c})" for n, c in archive.domain_sizes().items())
+    return {
+        "Command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "Calibrator": type(calibrator).__name__,
+        "Fitted on": fitted or "not known",
+        "Evaluated on": sizes,
+        **{str(key).replace("_", " "): str(value) for key, value in said.items()},
+        "Evaluation": f"ECE with {N_BINS} equal-width bins, all rows",
+        "Versions": ", ".join(f"{n} {v}" for n, v in package_versions().items()),
+        "Machine": describe_machine(),
+    }

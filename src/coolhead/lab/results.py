@@ -1,0 +1,257 @@
+"""The files of a run: their schema, and how finished cells become tables.
+
+A run is a folder ``runs/NAME``:
+
+``results.parquet``
+    Tidy numbers, one row per (classifier, split, seed, method, metric). Columns
+    ``experiment, classifier, split, source, calibration, target, seed, method,
+    metric, value``. Several domains of one role are joined with ``+``. Rates and
+    errors are fractions, not per cent.
+``details/*.parquet``
+    Bulky extras with the same leading columns up to ``seed``:
+
+    - ``reliability``: method, bin, n, sum_confidence, sum_correct
+      (the protocol's equal-width, right-closed bins)
+    - ``histogram``: method, bin, low, high, n, n_correct (40 bins of confidence)
+    - ``selective``: method, coverage, threshold, accuracy (kept: the most confident)
+    - ``temperature``: method, quantile, value (of T over the evaluated rows)
+    - ``status``: method, status, n_fallbacks, clipped_share, warnings
+    - ``shift``: diagnostic, value (calibration against target features)
+    - ``map``: x, y, role, domain, cluster, temperature (principal components of the
+      calibration features; role is ``calibration``, ``target`` or ``centre``)
+    - ``arrival``: method, base, batch, n_labels, draw, ece, truth, expected, low, high
+      (every draw of a method that arrives at the target, and the base it started from:
+      ECE and accuracy on all evaluated rows, expected accuracy with its 90 % interval;
+      the last three null for scaling on labels alone, base ``plain``)
+    - ``sensitivity``: method, n_clusters, ece (evaluated on all rows)
+    - ``examples``: rank, id, label, predicted, method, confidence, thumbnail (the
+      surest mistakes before calibration, of data with pictures; a PNG in base64 in
+      the row of the uncalibrated classifier)
+    - ``notes``: note (what could not be described, and why)
+``failures.parquet``
+    method (``*`` for the whole cell), error.
+``runtimes.parquet``
+    method, fit_seconds, predict_seconds. Apart, because times differ from run to
+    run and everything above has the same bytes each time.
+``run.json``
+    Protocol, versions, machine, command, commit, date.
+``cells/``, ``classifiers/``, ``partitions/``
+    One file per finished cell, trained classifier and k-means: what a resumed run
+    finds.
+"""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from coolhead.io.files import atomic_path, write_text
+from coolhead.io.write import write_csv
+
+KEY_COLUMNS = (
+    "experiment",
+    "classifier",
+    "split",
+    "source",
+    "calibration",
+    "target",
+    "seed",
+)
+TABLES: dict[str, dict[str, Any]] = {
+    "results": {"method": pl.String, "metric": pl.String, "value": pl.Float64},
+    "reliability": {
+        "method": pl.String,
+        "bin": pl.Int64,
+        "n": pl.Int64,
+        "sum_confidence": pl.Float64,
+        "sum_correct": pl.Int64,
+    },
+    "histogram": {
+        "method": pl.String,
+        "bin": pl.Int64,
+        "low": pl.Float64,
+        "high": pl.Float64,
+        "n": pl.Int64,
+        "n_correct": pl.Int64,
+    },
+    "selective": {
+        "method": pl.String,
+        "coverage": pl.Float64,
+        "threshold": pl.Float64,
+        "accuracy": pl.Float64,
+    },
+    "temperature": {"method": pl.String, "quantile": pl.Float64, "value": pl.Float64},
+    "status": {
+        "method": pl.String,
+        "status": pl.String,
+        "n_fallbacks": pl.Int64,
+        "clipped_share": pl.Float64,
+        "warnings": pl.String,
+    },
+    "shift": {"diagnostic": pl.String, "value": pl.Float64},
+    "map": {
+        "x": pl.Float64,
+        "y": pl.Float64,
+        "role": pl.String,
+        "domain": pl.String,
+        "cluster": pl.Int64,
+        "temperature": pl.Float64,
+    },
+    "arrival": {
+        "method": pl.String,
+        "base": pl.String,
+        "batch": pl.Boolean,
+        "n_labels": pl.Int64,
+        "draw": pl.Int64,
+        "ece": pl.Float64,
+        "truth": pl.Float64,
+        "expected": pl.Float64,
+        "low": pl.Float64,
+        "high": pl.Float64,
+    },
+    "sensitivity": {"method": pl.String, "n_clusters": pl.Int64, "ece": pl.Float64},
+    "examples": {
+        "rank": pl.Int64,
+        "id": pl.String,
+        "label": pl.String,
+        "predicted": pl.String,
+        "method": pl.String,
+        "confidence": pl.Float64,
+        "thumbnail": pl.String,
+    },
+    "notes": {"note": pl.String},
+    "failures": {"method": pl.String, "error": pl.String},
+    "runtimes": {
+        "method": pl.String,
+        "fit_seconds": pl.Float64,
+        "predict_seconds": pl.Float64,
+    },
+}
+_IN_FRONT = ("results", "failures", "runtimes")
+
+
+@dataclass
+class CellResult:
+    """What one cell found: for each table a list of rows without the key columns."""
+
+    tables: dict[str, list[dict[str, Any]]] = field(
+        default_factory=lambda: {name: [] for name in TABLES}
+    )
+
+    def add(self, table: str, **row: Any) -> None:
+        """Append one row to a table."""
+        self.tables[table].append(row)
+
+    @property
+    def failed(self) -> bool:
+        """True if the cell or one of its methods raised an error."""
+        return bool(self.tables["failures"])
+
+
+def write_cell(path: Path, key: dict[str, Any], result: CellResult) -> None:
+    """Write a finished cell; the runtimes go to a file of their own, first."""
+    tables = dict(result.tables)
+    runtimes = {"key": key, "tables": {"runtimes": tables.pop("runtimes")}}
+    write_text(runtimes_path(path), json.dumps(runtimes))
+    write_text(path, json.dumps({"key": key, "tables": tables}))
+
+
+def runtimes_path(cell: Path) -> Path:
+    """Where the runtimes of a cell lie."""
+    return cell.with_suffix(".runtimes.json")
+
+
+def read_json(path: Path, *keys: str) -> dict[str, Any]:
+    """Read a file of a run; one without the tables `keys` is called damaged."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}") from None
+    if not isinstance(content, dict):
+        raise ValueError(f"{path} is damaged: it holds no table")
+    missing = [key for key in keys if not isinstance(content.get(key), dict)]
+    if missing:
+        raise ValueError(f"{path} is damaged: it has no {', '.join(missing)}")
+    return content
+
+
+def read_cell(path: Path) -> dict[str, Any]:
+    """Read a cell file: its key and its tables."""
+    return read_json(path, "key", "tables")
+
+
+def assemble(run: Path, cell_paths: list[Path]) -> None:
+    """Build the Parquet files of a run from cell files, in the order given."""
+    cells = [read_cell(path) for path in cell_paths]
+    cells += [read_cell(runtimes_path(path)) for path in cell_paths]
+    (run / "details").mkdir(parents=True, exist_ok=True)
+    for name in TABLES:
+        frame = _frame(name, cells)
+        with atomic_path(table_path(run, name)) as temporary:
+            frame.write_parquet(temporary)
+
+
+def table_path(run: str | Path, name: str) -> Path:
+    """Where a table of a run lies."""
+    folder = Path(run) if name in _IN_FRONT else Path(run) / "details"
+    return folder / f"{name}.parquet"
+
+
+def file_safe(name: str) -> str:
+    """`name` with every character that a file name may not hold replaced."""
+    return "".join(c if c.isalnum() or c in "+-_." else "_" for c in name)
+
+
+def read_table(run: str | Path, name: str) -> pl.DataFrame:
+    """Read one table of a run by the name the schema gives it."""
+    path = table_path(run, name)
+    if not path.is_file():
+        raise ValueError(f"{run} holds no {path.name}; is it the folder of a run?")
+    try:
+        frame = pl.read_parquet(path)
+    except pl.exceptions.PolarsError as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{path} is damaged: {reason}") from None
+    missing = [column for column in schema_of(name) if column not in frame.columns]
+    if missing:
+        raise ValueError(f"{path} is damaged: it has no column {', '.join(missing)}")
+    for column, wanted in schema_of(name).items():
+        found = frame.schema[column]
+        if found != wanted and not (found.is_numeric() and wanted.is_numeric()):
+            raise ValueError(f"{path} is damaged: {column} holds {found}, not {wanted}")
+    named = [*KEY_COLUMNS, *(["method", "metric"] if name == "results" else [])]
+    empty = [column for column in named if frame[column].has_nulls()]
+    if empty:
+        raise ValueError(f"{path} is damaged: {empty[0]} is empty in some row")
+    return frame
+
+
+def read_or_empty(run: str | Path, name: str) -> pl.DataFrame:
+    """A table; one that older runs do not have yet is empty."""
+    if name != "results" and not table_path(run, name).is_file():
+        return empty_table(name)
+    return read_table(run, name)
+
+
+def write_results_csv(run: str | Path) -> None:
+    """The tidy results as CSV, for programs that read no Parquet."""
+    frame = read_table(run, "results")
+    with atomic_path(Path(run) / "results.csv") as temporary:
+        write_csv(frame, temporary)
+
+
+def schema_of(name: str) -> dict[str, Any]:
+    """Columns and types of a table, the key columns first."""
+    return dict.fromkeys(KEY_COLUMNS, pl.String) | {"seed": pl.Int64} | TABLES[name]
+
+
+def empty_table(name: str) -> pl.DataFrame:
+    """A table of the schema without rows."""
+    return pl.DataFrame(schema=schema_of(name))
+
+
+def _frame(name: str, cells: list[dict[str, Any]]) -> pl.DataFrame:
+    rows = [cell["key"] | row for cell in cells for row in cell["tables"].get(name, [])]
+    return pl.DataFrame(rows, schema=schema_of(name))

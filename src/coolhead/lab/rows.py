@@ -1,0 +1,296 @@
+"""k-means once per set of features: shared by methods, and by cells through a folder.
+
+Splits that calibrate on the same domains meet the same features when classifiers leave
+them unchanged; the second cell then finds the clusters of the first.
+"""
+
+import hashlib
+from dataclasses import replace
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+from zipfile import BadZipFile
+from zlib import error as ZlibError
+
+import numpy as np
+
+from coolhead.calibrators.data import CalibrationData, Target, fit_with
+from coolhead.io.archive import DomainArchive
+from coolhead.io.files import atomic_path
+from coolhead.io.reading import give_back_pages
+from coolhead.lab.adaptation import (
+    Base,
+    LabelDesk,
+    TargetBatch,
+    arrive,
+    learn_base,
+    scale_plainly,
+)
+from coolhead.lab.plan import Split
+from coolhead.methods import Method, Role
+from coolhead.metrics.bins import Interval
+from coolhead.numerics.checks import check_features, check_logits
+from coolhead.shift.clusters import (
+    Clusters,
+    Partition,
+    partition_features,
+    warn_of_merging,
+)
+
+
+def find_partition(
+    features: np.ndarray, n_clusters: int, *, folder: Path | None, **settings: Any
+) -> Partition:
+    """The k-means partition of `features`, read from `folder` if it is there.
+
+    settings : of `partition_features`; only plain distances are kept in the folder.
+    """
+    if folder is None or settings.get("scaling") is not None:
+        return partition_features(features, n_clusters, **settings)
+    path = folder / f"{_key(features, n_clusters, settings)}.npz"
+    found = _load(path) if path.is_file() else None
+    if found is not None:
+        if found.n_merged:
+            warn_of_merging(n_clusters, len(features), found)
+        return found
+    computed = partition_features(features, n_clusters, **settings)
+    _save(computed, path)
+    # What other cells will read, to the last bit.
+    return _load(path) or computed
+
+
+def _key(features: np.ndarray, n_clusters: int, settings: dict[str, Any]) -> str:
+    features = np.ascontiguousarray(features)
+    named = f"{features.dtype}{features.shape}{n_clusters},{sorted(settings.items())}"
+    digest = hashlib.sha256(named.encode())
+    digest.update(features.tobytes())
+    return digest.hexdigest()[:32]
+
+
+def _save(partition: Partition, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with atomic_path(path) as temporary, open(temporary, "wb") as file:
+        np.savez(
+            file,
+            centers=partition.clusters.centers,
+            radii=partition.clusters.radii,
+            assignment=partition.assignment,
+            n_merged=partition.n_merged,
+        )
+
+
+def _load(path: Path) -> Partition | None:
+    """The partition of a file, or None if the file is damaged."""
+    try:
+        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
+            clusters = Clusters(stored["centers"], stored["radii"], None, None, None)
+            return Partition(clusters, stored["assignment"], int(stored["n_merged"]))
+    except (ValueError, OSError, EOFError, KeyError, BadZipFile, ZlibError):
+        return None
+
+
+class LabelledRows(NamedTuple):
+    """Rows to score on; `features` is None where the archive has none."""
+
+    logits: np.ndarray
+    labels: np.ndarray
+    features: Any
+    sample_domain: np.ndarray
+
+
+class SplitRows:
+    """The rows of one split, cut out of an archive when they are asked for.
+
+    Parameters
+    ----------
+    archive : DomainArchive with logits, labels and usually features.
+    small : (n,) bool, the Small rows of every domain.
+    split : Split
+    reference_features : (r, d) features the classifier was trained on; the Large rows
+        of the source by default.
+    unlabelled_rows : most rows handed out without labels, so that discriminators
+        stay affordable.
+    random_state : seed of k-means and of that sampling.
+    partition_folder : where k-means is kept for other cells with the same features.
+    """
+
+    def __init__(
+        self,
+        archive: DomainArchive,
+        small: np.ndarray,
+        split: Split,
+        *,
+        reference_features: np.ndarray | None = None,
+        unlabelled_rows: int = 20_000,
+        random_state: int = 0,
+        partition_folder: Path | None = None,
+    ):
+        self.archive = archive
+        self.small = small
+        self.split = split
+        self.unlabelled_rows = unlabelled_rows
+        self.random_state = random_state
+        self.partition_folder = partition_folder
+        self._given_reference = reference_features
+        self._records: dict[frozenset[str], CalibrationData] = {}
+        self._targets: dict[str, Target] = {}
+        self._bases: dict[tuple[str | None, int], Base] = {}
+
+    def labelled(self, roles: tuple[Role, ...]) -> CalibrationData:
+        """The Small rows of some roles together, as one record.
+
+        The source is marked where it is not what calibrates. Methods that ask for the
+        same rows get the same record, and so share what is found of it.
+        """
+        domains = self._domains(roles)
+        if domains not in self._records:
+            rows = self._rows(domains, self.small)
+            split = self.split
+            marked = "source" in roles and split.source != split.calibration
+            data = CalibrationData.of(
+                rows.logits,
+                rows.labels,
+                features=rows.features,
+                sample_domain=rows.sample_domain,
+                source_domain=list(split.source) if marked else None,
+            )
+            search = partial(find_partition, folder=self.partition_folder)
+            self._records[domains] = replace(data, find_partition=search)
+        return self._records[domains]
+
+    def record(self, method: Method, takes: tuple[str, ...]) -> CalibrationData:
+        """What a method may see: its rows, and beside them what it takes."""
+        data = self.labelled(method.rows)
+        beside: dict[str, Any] = {}
+        if "reference" in takes and method.sees_training_data:
+            beside["reference"] = self.reference_features
+        if "target" in takes:
+            beside["target"] = self.unlabelled_target(method.unlabelled_target)
+        return replace(data, **beside) if beside else data
+
+    @cached_property
+    def evaluated(self) -> LabelledRows:
+        """The Large rows of the target: what every method is scored on."""
+        return self._rows(frozenset(self.split.target), ~self.small)
+
+    @cached_property
+    def reference_features(self) -> np.ndarray:
+        """(r, d) features of rows the classifier was trained on."""
+        known = self._given_reference
+        if known is None:
+            known = self._rows(frozenset(self.split.source), ~self.small).features
+        return check_features(self._sample(known), None, name="reference_features")
+
+    def unlabelled_target(self, size: str) -> Target:
+        """Features and logits of the target's Small or Large rows, without labels."""
+        if size not in self._targets:
+            rows = self.evaluated
+            if size == "small":
+                rows = self._rows(frozenset(self.split.target), self.small)
+            self._targets[size] = Target(
+                check_features(self._sample(rows.features), None),
+                check_logits(self._sample(rows.logits)),
+            )
+        return self._targets[size]
+
+    @property
+    def batch(self) -> TargetBatch:
+        """Logits and features of the target's Small rows, for who arrives there."""
+        return TargetBatch(*self._arrival[:2])
+
+    def desk(self, most: int) -> LabelDesk:
+        """Labels of the rows of `batch`, at most so many of them."""
+        return LabelDesk(self._arrival[2], most)
+
+    @cached_property
+    def _arrival(self) -> tuple[np.ndarray, Any, np.ndarray]:
+        rows = self._rows(frozenset(self.split.target), self.small)
+        features = None if rows.features is None else self._sample(rows.features)
+        return self._sample(rows.logits), features, self._sample(rows.labels)
+
+    def base(self, method: Method, n_clusters: int) -> Base:
+        """Where an arriving method starts from, fitted once for all of them."""
+        key = method.base, n_clusters
+        if key not in self._bases:
+            calibrator = method.build(
+                n_clusters=n_clusters, random_state=self.random_state
+            )
+            record = self.record(method, calibrator.takes)
+            self._bases[key] = learn_base(calibrator, record)
+        return self._bases[key]
+
+    def _domains(self, roles: tuple[Role, ...]) -> frozenset[str]:
+        return frozenset(d for role in roles for d in getattr(self.split, role))
+
+    @property
+    def evaluated_index(self) -> np.ndarray:
+        """Row numbers of `evaluated` in the archive."""
+        return self._index(frozenset(self.split.target), ~self.small)
+
+    def _index(self, domains: frozenset[str], mask: np.ndarray) -> np.ndarray:
+        names = self.archive.domain_names
+        codes = [code for code, name in enumerate(names) if name in domains]
+        return np.flatnonzero(np.isin(self.archive.domain_codes, codes) & mask)
+
+    def _rows(self, domains: frozenset[str], mask: np.ndarray) -> LabelledRows:
+        index = self._index(domains, mask)
+        if not len(index):
+            raise ValueError(f"no rows are left of {', '.join(sorted(domains))}")
+        part = self.archive.rows(index)
+        # The rows are copies, and no other method asks for all of the file at once.
+        give_back_pages(self.archive.logits, self.archive.features)
+        if part.logits is None or part.labels is None:
+            raise ValueError("the archive needs logits and labels for an experiment")
+        return LabelledRows(part.logits, part.labels, part.features, part.domains)
+
+    def _sample(self, rows: np.ndarray) -> np.ndarray:
+        if len(rows) <= self.unlabelled_rows:
+            return rows
+        generator = np.random.default_rng(self.random_state)
+        chosen = generator.choice(len(rows), self.unlabelled_rows, replace=False)
+        return rows[np.sort(chosen)]
+
+
+class FittedMethod(NamedTuple):
+    """A fitted calibrator and, of one that arrived, the accuracy it expects."""
+
+    calibrator: Any
+    expected: Interval | None = None
+
+
+def fit_draws(
+    method: Method, data: SplitRows, *, n_clusters: int, n_draws: int
+) -> list[FittedMethod]:
+    """Fit one method on exactly what it may see; once for each draw of labels."""
+    draws = range(n_draws if method.labels else 1)
+    if method.base is not None:
+        base = data.base(method, n_clusters)
+        found = [
+            arrive(
+                base,
+                data.batch,
+                data.desk(method.labels),
+                method.labels,
+                use_batch=method.batch,
+                draw=draw,
+            )
+            for draw in draws
+        ]
+        return [FittedMethod(there.calibrator, there.accuracy) for there in found]
+    if method.labels:
+        seeds = [[data.random_state, draw] for draw in draws]
+        desk = data.desk
+        return [
+            FittedMethod(scale_plainly(data.batch, desk(method.labels), seed))
+            for seed in seeds
+        ]
+    calibrator = method.build(n_clusters=n_clusters, random_state=data.random_state)
+    if calibrator is None:
+        return [FittedMethod(None)]
+    takes = getattr(calibrator, "takes", ())
+    return [FittedMethod(fit_with(calibrator, data.record(method, takes)))]
+
+
+def fit_method(method: Method, data: SplitRows, *, n_clusters: int) -> Any:
+    """The fitted calibrator alone, of one draw."""
+    return fit_draws(method, data, n_clusters=n_clusters, n_draws=1)[0].calibrator

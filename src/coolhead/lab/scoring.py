@@ -1,0 +1,373 @@
+"""What a method says about the evaluated rows, reduced to vectors."""
+
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from coolhead.lab.adaptation import LabelDesk, arrive
+from coolhead.lab.protocol import EvaluationSettings, Methods
+from coolhead.lab.results import CellResult
+from coolhead.lab.rows import FittedMethod, LabelledRows, SplitRows
+from coolhead.methods import find_method
+from coolhead.metrics import (
+    PairedBootstrap,
+    SubsampledScore,
+    Subsamples,
+    debiased_calibration_error,
+    draw_subsamples,
+    expected_calibration_error,
+    expected_calibration_error_null,
+    holm,
+    maximum_calibration_error,
+    paired_bootstrap,
+    reliability_curve,
+    risk_coverage_curve,
+    signed_calibration_gap,
+)
+from coolhead.metrics.bins import Interval
+from coolhead.metrics.resampling import subsample_eces
+from coolhead.metrics.scores import score_calibrated
+from coolhead.numerics.weights import finite_mean
+from coolhead.plugins import load_plugin
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """Scores of every evaluated row, (n,) each; `temperature` None if there is none."""
+
+    confidence: np.ndarray
+    correct: np.ndarray
+    log_loss: np.ndarray
+    brier: np.ndarray
+    temperature: np.ndarray | None
+
+    @property
+    def top_brier(self) -> np.ndarray:
+        """Squared difference of correctness and confidence."""
+        return np.square(self.confidence - self.correct)
+
+
+def predict(calibrator: Any, rows: LabelledRows) -> Predictions:
+    """Apply a fitted calibrator; None stands for the uncalibrated classifier."""
+    scores, temperature = score_calibrated(
+        calibrator, rows.logits, rows.labels, rows.features
+    )
+    return Predictions(
+        confidence=np.minimum(scores.confidence, 1).astype(np.float64),
+        correct=scores.predicted == rows.labels,
+        log_loss=scores.log_loss,
+        brier=scores.brier,
+        temperature=temperature,
+    )
+
+
+HISTOGRAM_BINS = 40
+COVERAGES = np.arange(1, 41) / 40
+QUANTILES = np.arange(41) / 40
+
+
+def add_curves(name: str, found: Predictions, n_bins: int, result: CellResult) -> None:
+    """Add reliability bins, confidence histogram, selective curve, temperatures."""
+    curve = reliability_curve(found.correct, found.confidence, n_bins=n_bins)
+    for bin_number, n in enumerate(curve.count):
+        sure, right = curve.confidence[bin_number], curve.accuracy[bin_number]
+        result.add(
+            "reliability",
+            method=name,
+            bin=bin_number,
+            n=int(n),
+            sum_confidence=float(sure * n) if n else 0.0,
+            sum_correct=round(right * n) if n else 0,
+        )
+    _add_histogram(name, found, result)
+    _add_selective(name, found, result)
+    if found.temperature is not None:
+        values = np.quantile(found.temperature, QUANTILES)
+        for quantile, value in zip(QUANTILES, values, strict=True):
+            result.add(
+                "temperature", method=name, quantile=float(quantile), value=float(value)
+            )
+
+
+def _add_histogram(name: str, found: Predictions, result: CellResult) -> None:
+    edges = np.linspace(0, 1, HISTOGRAM_BINS + 1)
+    counts, _ = np.histogram(found.confidence, edges)
+    right, _ = np.histogram(found.confidence[found.correct], edges)
+    for number, (n, n_correct) in enumerate(zip(counts, right, strict=True)):
+        result.add(
+            "histogram",
+            method=name,
+            bin=number,
+            low=float(edges[number]),
+            high=float(edges[number + 1]),
+            n=int(n),
+            n_correct=int(n_correct),
+        )
+
+
+def _add_selective(name: str, found: Predictions, result: CellResult) -> None:
+    """Accuracy and threshold when only the most confident share is answered."""
+    curve = risk_coverage_curve(found.correct, found.confidence)
+    at = np.searchsorted(curve.coverage, COVERAGES - 1e-12)
+    for coverage, position in zip(COVERAGES, at, strict=True):
+        place = min(int(position), len(curve.coverage) - 1)
+        result.add(
+            "selective",
+            method=name,
+            coverage=float(coverage),
+            threshold=float(curve.threshold[place]),
+            accuracy=float(1 - curve.risk[place]),
+        )
+
+
+REFERENCES = {"uncalibrated": "uncalibrated", "source": "source-only"}
+
+
+def score_methods(
+    predictions: Mapping[str, Predictions],
+    evaluation: EvaluationSettings,
+    random_state: int,
+    result: CellResult,
+) -> None:
+    """Add every score of every method, and the curves the report draws."""
+    if not predictions:
+        return
+    n_rows = len(next(iter(predictions.values())).correct)
+    draws = _draw(n_rows, evaluation, random_state)
+    resampled = resampled_scores(predictions, draws, evaluation)
+    for name, found in predictions.items():
+        scores = dict(point_scores(found, evaluation.bins, draws.size))
+        scores |= _spread_of_draws(resampled[name])
+        scores |= _top_label_gain(predictions, name)
+        scores |= _own_metrics(found, evaluation.metrics)
+        for metric, value in scores.items():
+            result.add("results", method=name, metric=metric, value=float(value))
+        add_curves(name, found, evaluation.bins, result)
+    if len(predictions) > 1:
+        _compare(predictions, evaluation, random_state, result)
+
+
+def _draw(n_rows: int, evaluation: EvaluationSettings, random_state: int) -> Subsamples:
+    with warnings.catch_warnings():
+        # Too few rows: `subsample_size` among the results says how many were drawn.
+        warnings.simplefilter("ignore", UserWarning)
+        return draw_subsamples(
+            n_rows, evaluation.size, evaluation.draws, random_state=random_state
+        )
+
+
+def point_scores(
+    found: Predictions, n_bins: int, size: int
+) -> Iterator[tuple[str, float]]:
+    """Scores on all evaluated rows; the null level is that of `size` rows."""
+    pair = found.correct, found.confidence
+    yield "n_evaluated", len(found.correct)
+    yield "subsample_size", size
+    yield "accuracy", found.correct.mean()
+    yield "confidence", found.confidence.mean()
+    yield "ece", expected_calibration_error(*pair, n_bins=n_bins)
+    yield "ece_debiased", debiased_calibration_error(*pair, n_bins=n_bins)
+    yield "ece_max", maximum_calibration_error(*pair, n_bins=n_bins)
+    null = expected_calibration_error_null(pair[1], n_bins=n_bins, size=size)
+    yield "ece_null", null
+    yield "signed_gap", signed_calibration_gap(*pair)
+    yield "nll", finite_mean(found.log_loss)[0]
+    yield "brier", found.brier.mean()
+    yield "top_brier", found.top_brier.mean()
+    yield "risk_area", risk_coverage_curve(*pair).area
+    if found.temperature is not None:
+        yield "temperature_median", np.median(found.temperature)
+
+
+def resampled_gains(
+    predictions: Mapping[str, Predictions], draws: Subsamples
+) -> dict[str, SubsampledScore]:
+    """Fall of the Brier score against uncalibrated on every draw, all methods at once.
+
+    A draw is a row of a sparse matrix of ones; one product sums all methods.
+    """
+    before = predictions.get("uncalibrated")
+    if before is None:
+        return {}
+    ones = np.ones(draws.indices.size)
+    starts = np.arange(draws.n_draws + 1) * draws.size
+    shape = draws.n_draws, draws.n_rows
+    sums = csr_array((ones, draws.indices.ravel(), starts), shape=shape)
+    gains = np.stack([before.brier - p.brier for p in predictions.values()], axis=1)
+    values = (sums @ gains) / draws.size
+    return {
+        name: SubsampledScore(float(gain.mean()), value)
+        for name, gain, value in zip(predictions, gains.T, values.T, strict=True)
+    }
+
+
+def resampled_scores(
+    predictions: Mapping[str, Predictions],
+    draws: Subsamples,
+    evaluation: EvaluationSettings,
+) -> dict[str, dict[str, SubsampledScore]]:
+    """ECE with both numbers of bins, and the gain, of every method on the draws."""
+    pairs = [(found.correct, found.confidence) for found in predictions.values()]
+    eces = subsample_eces(pairs, draws, evaluation.bins)
+    others = subsample_eces(pairs, draws, evaluation.other_bins)
+    scores = {
+        name: {"ece": ece, "ece_other": other}
+        for name, ece, other in zip(predictions, eces, others, strict=True)
+    }
+    for name, gain in resampled_gains(predictions, draws).items():
+        scores[name]["gain"] = gain
+    return scores
+
+
+def _spread_of_draws(pieces: dict[str, SubsampledScore]) -> dict[str, float]:
+    """Mean, sd and percentiles over the draws."""
+    scores: dict[str, float] = {}
+    if "gain" in pieces:
+        scores["gain"] = pieces["gain"].estimate
+    for name, piece in pieces.items():
+        scores[f"{name}_mean"] = piece.mean
+        scores[f"{name}_sd"] = piece.standard_deviation
+        scores[f"{name}_low"] = piece.low
+        scores[f"{name}_high"] = piece.high
+    return scores
+
+
+def _own_metrics(found: Predictions, names: tuple[str, ...]) -> dict[str, float]:
+    """What the functions of the user say, under their names."""
+    metrics = {metric_name(name): load_plugin(name) for name in names}
+    return {
+        name: float(metric(found.correct, found.confidence))
+        for name, metric in metrics.items()
+    }
+
+
+def metric_name(name: str) -> str:
+    """The name under which a metric of the user stands in the results."""
+    return name.rpartition(":")[2]
+
+
+def _top_label_gain(
+    predictions: Mapping[str, Predictions], name: str
+) -> dict[str, float]:
+    if "uncalibrated" not in predictions:
+        return {}
+    before, after = predictions["uncalibrated"], predictions[name]
+    return {"gain_top": float((before.top_brier - after.top_brier).mean())}
+
+
+def _compare(
+    predictions: Mapping[str, Predictions],
+    evaluation: EvaluationSettings,
+    random_state: int,
+    result: CellResult,
+) -> None:
+    """Add the paired difference of the ECE to each reference: negative is better."""
+    alone = paired_bootstrap(
+        {name: found.correct for name, found in predictions.items()},
+        {name: found.confidence for name, found in predictions.items()},
+        n_bins=evaluation.bins,
+        n_draws=evaluation.bootstrap,
+        random_state=random_state,
+    )
+    for short, reference in REFERENCES.items():
+        if reference in predictions:
+            _add_differences(short, alone.against(reference), result)
+
+
+def _add_differences(short: str, found: PairedBootstrap, result: CellResult) -> None:
+    clear = holm(found.p_values)
+    for name, change in found.differences.items():
+        scores = {
+            f"ece_vs_{short}": change.estimate,
+            f"ece_vs_{short}_low": change.low,
+            f"ece_vs_{short}_high": change.high,
+            f"better_than_{short}": float(clear[name] and change.estimate < 0),
+            f"worse_than_{short}": float(clear[name] and change.estimate > 0),
+        }
+        for metric, value in scores.items():
+            result.add("results", method=name, metric=metric, value=float(value))
+
+
+PLAIN = "plain"
+
+
+def score_draws(
+    predictions: Mapping[str, Sequence[Predictions]],
+    evaluation: EvaluationSettings,
+    random_state: int,
+    result: CellResult,
+) -> None:
+    """`score_methods` of the first draws, then averages over all of them.
+
+    Curves are those of the first draw. A method counts as clearly better or worse than
+    a reference where every draw was.
+    """
+    first = {name: draws[0] for name, draws in predictions.items()}
+    score_methods(first, evaluation, random_state, result)
+    drawn = {name for name, draws in predictions.items() if len(draws) > 1}
+    found: dict[tuple[str, str], list[float]] = {}
+    for draw in range(1, max((len(predictions[name]) for name in drawn), default=1)):
+        some = {name: predictions[name][draw] for name in drawn}
+        some |= {name: first[name] for name in REFERENCES.values() if name in first}
+        other = CellResult()
+        score_methods(some, evaluation, random_state, other)
+        for row in other.tables["results"]:
+            key = row["method"], row["metric"]
+            found.setdefault(key, []).append(row["value"])
+    for row in result.tables["results"]:
+        if row["method"] in drawn:
+            values = [row["value"], *found[row["method"], row["metric"]]]
+            clear = row["metric"].startswith(("better_than", "worse_than"))
+            row["value"] = min(values) if clear else float(np.mean(values))
+
+
+def add_arrivals(
+    data: SplitRows,
+    methods: Methods,
+    fitted: Mapping[str, Sequence[FittedMethod]],
+    predictions: Mapping[str, Sequence[Predictions]],
+    n_bins: int,
+    result: CellResult,
+) -> None:
+    """Every draw of every method that arrived, and the bases they started from."""
+    known = {name: find_method(name) for name in fitted}
+    arrived = {name: method.base for name, method in known.items() if method.base}
+    for name, draws in fitted.items():
+        method = known[name]
+        expected = [draw.expected for draw in draws]
+        base = method.base or (PLAIN if method.labels else name)
+        if name in arrived.values():
+            example = next(one for one, base in arrived.items() if base == name)
+            expected = [_before_arrival(data, find_method(example), methods.clusters)]
+        elif base == name:
+            continue
+        for draw, interval in enumerate(expected):
+            answer = predictions[name][draw]
+            key = {"base": base, "batch": method.batch, "n_labels": method.labels}
+            row = arrival_row(answer, interval, n_bins)
+            result.add("arrival", method=name, **key, draw=draw, **row)
+
+
+def arrival_row(
+    found: Predictions, expected: Interval | None, n_bins: int
+) -> dict[str, float | None]:
+    """Error, truth and what was expected, of the table ``arrival``."""
+    pair = found.correct, found.confidence
+    ece = expected_calibration_error(*pair, n_bins=n_bins)
+    return {
+        "ece": float(ece),
+        "truth": float(found.correct.mean()),
+        "expected": None if expected is None else expected.estimate,
+        "low": None if expected is None else expected.low,
+        "high": None if expected is None else expected.high,
+    }
+
+
+def _before_arrival(data: SplitRows, method: Any, n_clusters: int) -> Interval:
+    """What is expected of a target whose rows tell no more than their confidence."""
+    base, nothing = data.base(method, n_clusters), LabelDesk(np.zeros(0, np.intp), 0)
+    return arrive(base, data.batch, nothing, 0, use_batch=False, draw=0).accuracy

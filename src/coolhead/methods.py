@@ -1,0 +1,289 @@
+"""The methods of an experiment, in one table: a name, a class, and what it may see.
+
+`rows` says on which labelled Small rows a method is fitted. Only the oracles name
+``target``. Unlabelled target rows reach a method only if its class takes "target", or
+if it arrives there: NAME+batch, NAME+20 and NAME+batch+20 are the method NAME, moved to
+the target by `NewDomain` with its unlabelled rows, some of its labels, or both.
+"""
+
+import re
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from coolhead.baselines.binning import (
+    BayesianBinning,
+    HistogramBinning,
+    IsotonicCalibration,
+    PlattScaling,
+)
+from coolhead.baselines.classwise import (
+    BiasCorrectedTemperature,
+    EnsembleTemperatureScaling,
+    MatrixScaling,
+    VectorScaling,
+)
+from coolhead.baselines.density_aware import DensityAwareTemperature
+from coolhead.baselines.error_oracle import OracleErrorTemperature
+from coolhead.baselines.multidomain import MultiDomainTemperature
+from coolhead.baselines.parametric import ParameterizedTemperature
+from coolhead.baselines.transfer import (
+    CPCS,
+    TransCal,
+    WeightedClusterTemperature,
+    WeightedTemperature,
+)
+from coolhead.baselines.two_stage import TwoStageCalibration
+from coolhead.calibrators.auto import AutoCalibrator
+from coolhead.calibrators.base import Calibrator, TemperatureCalibrator
+from coolhead.calibrators.clustered import (
+    NearestClusterTemperature,
+    RegressedTemperature,
+)
+from coolhead.calibrators.ensemble import TemperatureEnsemble
+from coolhead.calibrators.shift_aware import ShiftAwareTemperature
+from coolhead.calibrators.temperature import TemperatureScaling
+from coolhead.plugins import installed_methods, is_plugin, load_plugin, suggest
+
+Role = Literal["source", "calibration", "target"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """How one method of the table is made and on which rows it is fitted.
+
+    maker : the class of the calibrator; None for the classifier as it is.
+    base : of a method that arrives at the target, the name of the one it starts from.
+    batch : whether unlabelled Small rows of the target move it.
+    labels : how many labels of the target's Small rows it gets to see.
+    """
+
+    label: str
+    maker: Any
+    rows: tuple[Role, ...] = ("calibration",)
+    options: dict[str, Any] = field(default_factory=dict)
+    unlabelled_target: Literal["small", "large"] = "small"
+    sees_training_data: bool = False
+    paper: str | None = None
+    base: str | None = None
+    batch: bool = False
+    labels: int = 0
+
+    @property
+    def is_oracle(self) -> bool:
+        """True if the method is fitted on all labelled Small rows of the target."""
+        return "target" in self.rows
+
+    @property
+    def sees_target(self) -> bool:
+        """True if the method needs rows of the target domain, labelled or not."""
+        return self.seen_of_target != ""
+
+    @property
+    def seen_of_target(self) -> str:
+        """What the method sees of the target, in words; empty of most."""
+        if self.maker is None:
+            return ""
+        if self.is_oracle:
+            return "all labels"
+        takes = self.batch or "target" in self.maker(**self.options).takes
+        labels = f"{self.labels} label{'' if self.labels == 1 else 's'}"
+        parts = [("unlabelled", takes), (labels, self.labels > 0)]
+        return ", ".join(words for words, seen in parts if seen)
+
+    def build(self, *, n_clusters: int, random_state: int) -> Any:
+        """A fresh calibrator, given clusters and seed where its class takes them."""
+        if self.maker is None:
+            return None
+        calibrator = self.maker(**self.options)
+        settings = {"n_clusters": n_clusters, "random_state": random_state}
+        open_to = set(calibrator.get_params(deep=False)) - set(self.options)
+        given = {name: value for name, value in settings.items() if name in open_to}
+        return calibrator.set_params(**given)
+
+
+def known_method(name: str) -> Method:
+    """`find_method`; of a method that is not here a table has the name alone."""
+    try:
+        return find_method(name)
+    except (ValueError, ImportError):
+        return Method(name, None, ())
+
+
+def _made(maker: Any, name: str) -> Any:
+    """A calibrator of the user, or why there is none."""
+    try:
+        made = maker()
+    except TypeError as error:
+        raise ValueError(
+            f"{name} cannot be called without arguments ({error}); wanted a class of "
+            "calibrators whose parameters have defaults"
+        ) from error
+    if not isinstance(made, Calibrator):
+        raise ValueError(
+            f"{name} makes a {type(made).__name__}; wanted a subclass of "
+            "coolhead.calibrators.Calibrator, such as OutsideCalibrator around it"
+        )
+    return made
+
+
+def find_method(name: str) -> Method:
+    """A method of the table, or a calibrator of the user.
+
+    That is ``python:MODULE:CLASS``, or the name under which an installed package offers
+    it as an entry point ``coolhead.methods``.
+
+    A class says in `takes` what it wants to see; with "source" among it, it is fitted
+    on the source's Small rows, too.
+    """
+    if name not in METHODS and is_plugin(name):
+        maker = load_plugin(name)
+        takes = _made(maker, name).takes
+        rows: tuple[Role, ...] = ("calibration",)
+        return Method(
+            getattr(maker, "label", maker.__name__),
+            maker,
+            (*rows, "source") if "source" in takes else rows,
+            sees_training_data="reference" in takes,
+        )
+    if name in METHODS:
+        return METHODS[name]
+    arriving = _find_arrival(name)
+    if arriving is None:
+        known = [*METHODS, *ARRIVALS, *installed_methods()]
+        raise ValueError(f"unknown method {name!r}{suggest(name, known)}")
+    return arriving
+
+
+# Some of the names that `_find_arrival` knows; any base and any number will do.
+ARRIVALS = (
+    "auto+batch",
+    "auto+20",
+    "auto+100",
+    "auto+batch+20",
+    "auto+batch+100",
+    "plain+20",
+    "plain+100",
+)
+_ARRIVAL = re.compile(r"(.+?)(\+batch)?(?:\+([1-9]\d*))?")
+
+
+def _find_arrival(name: str) -> Method | None:
+    """NAME+batch, NAME+20, NAME+batch+20; plain+20 is scaling on the labels alone."""
+    found = _ARRIVAL.fullmatch(name)
+    base, batch, count = found.groups() if found else (name, None, None)
+    labels, words = int(count or 0), [] if batch is None else ["batch"]
+    if labels:
+        words.append(f"{labels} label{'' if labels == 1 else 's'}")
+    if base == "plain" and batch is None and labels:
+        label = f"Plain scaling, {words[0]}"
+        return Method(label, TemperatureScaling, (), labels=labels)
+    known = METHODS.get(base)
+    if known is None or not words or known.sees_target:
+        return None
+    if not (known.rows and issubclass(known.maker, TemperatureCalibrator)):
+        raise ValueError(
+            f"method {name!r} would move {known.label}, which is no fitted temperature;"
+            " wanted one that divides the logits, such as auto+batch+20"
+        )
+    label = " + ".join([known.label, *words])
+    return replace(
+        known,
+        label=label,
+        base=base,
+        batch=batch is not None,
+        labels=labels,
+        paper=None,
+    )
+
+
+_SOURCE: tuple[Role, ...] = ("source",)
+_TARGET: tuple[Role, ...] = ("target",)
+_WITH_SOURCE: tuple[Role, ...] = ("calibration", "source")
+
+
+def _transfer(label: str, maker: Any, **settings: Any) -> Method:
+    """A method that weighs source rows to resemble the unlabelled target."""
+    return Method(label, maker, _SOURCE, sees_training_data=True, **settings)
+
+
+# The weights of TransCal's and CPCS's released code, neither cut nor scaled.
+_PUBLISHED = {"estimator": "published"}
+
+
+METHODS: dict[str, Method] = {
+    # References
+    "uncalibrated": Method("Uncalibrated", None, (), paper="uncalibrated"),
+    "source-only": Method(
+        "Source-only", TemperatureScaling, _SOURCE, paper="source_only"
+    ),
+    "target-only": Method(
+        "Target-only (oracle)", TemperatureScaling, _TARGET, paper="target_only"
+    ),
+    "target-ece-oracle": Method("Target ECE (oracle)", OracleErrorTemperature, _TARGET),
+    # The paper's methods
+    "set-level": Method("Set-level", TemperatureScaling, paper="set"),
+    "nearest-cluster": Method(
+        "Nearest cluster", NearestClusterTemperature, paper="cluster_nn"
+    ),
+    "regression": Method(
+        "Regression", RegressedTemperature, paper="cluster_regression"
+    ),
+    "ensemble": Method("Ensemble", TemperatureEnsemble, paper="ensemble"),
+    # The same with the source's Small rows as one more domain
+    "set-level+source": Method("Set-level + source", TemperatureScaling, _WITH_SOURCE),
+    "nearest-cluster+source": Method(
+        "Nearest cluster + source", NearestClusterTemperature, _WITH_SOURCE
+    ),
+    "regression+source": Method(
+        "Regression + source", RegressedTemperature, _WITH_SOURCE
+    ),
+    "ensemble+source": Method("Ensemble + source", TemperatureEnsemble, _WITH_SOURCE),
+    # Beyond the paper
+    "shift-aware": Method(
+        "Shift-aware", ShiftAwareTemperature, _WITH_SOURCE, sees_training_data=True
+    ),
+    "auto": Method("Auto", AutoCalibrator, _WITH_SOURCE, sees_training_data=True),
+    # Other methods without target data
+    "set-level-equal": Method(
+        "Set-level, equal domains",
+        TemperatureScaling,
+        options={"domain_weights": "equal"},
+    ),
+    "md-ts": Method("MD-TS", MultiDomainTemperature),
+    "pts": Method("PTS", ParameterizedTemperature),
+    "dac": Method("DAC", TwoStageCalibration, sees_training_data=True),
+    "dac-temperature": Method(
+        "DAC, first stage alone", DensityAwareTemperature, sees_training_data=True
+    ),
+    "ets": Method("ETS", EnsembleTemperatureScaling),
+    # Methods that change the class scores
+    "vector": Method("Vector scaling", VectorScaling),
+    "bcts": Method("Bias-corrected temperature", BiasCorrectedTemperature),
+    "matrix": Method("Matrix scaling", MatrixScaling),
+    "platt": Method("Platt", PlattScaling),
+    "histogram": Method("Histogram binning", HistogramBinning),
+    "isotonic": Method("Isotonic", IsotonicCalibration),
+    "isotonic-pooled": Method(
+        "Isotonic, pooled", IsotonicCalibration, options={"scheme": "pooled"}
+    ),
+    "bayesian-binning": Method("Bayesian binning", BayesianBinning),
+    # Methods that need unlabelled target data, with the published importance weights
+    "transcal": _transfer("TransCal", TransCal, options=_PUBLISHED, paper="transcal"),
+    "transcal-transductive": _transfer(
+        "TransCal, transductive",
+        TransCal,
+        options=_PUBLISHED,
+        unlabelled_target="large",
+    ),
+    "wts": _transfer("WTS", WeightedTemperature, options=_PUBLISHED, paper="wts"),
+    "cpcs": _transfer("CPCS", CPCS, options=_PUBLISHED),
+    # The same with ours: cross-fitted, cut and scaled
+    "transcal-ours": _transfer("TransCal, our weights", TransCal),
+    "transcal-root": _transfer(
+        "TransCal, our weights, fixed power", TransCal, options={"solver": "root"}
+    ),
+    "wts-ours": _transfer("WTS, our weights", WeightedTemperature),
+    "cpcs-ours": _transfer("CPCS, our weights", CPCS),
+    "wts-calibration": Method("WTS, calibration domains", WeightedTemperature),
+    "weighted-cluster": Method("Weighted clusters", WeightedClusterTemperature),
+}

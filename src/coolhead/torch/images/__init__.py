@@ -1,1 +1,0 @@
-"""From images to features: backbones, extraction, fine-tuning."""

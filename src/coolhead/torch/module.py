@@ -1,0 +1,155 @@
+"""A network with calibrated probabilities in place of its logits."""
+
+import warnings
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, signature
+from types import MethodType
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor, nn
+
+from coolhead.models.dense import find_class_axis
+from coolhead.torch.features import Capture, classes_last, pool, rows_at
+from coolhead.torch.softmax import CalibratedSoftmax, ModuleDetails
+
+
+class CalibratedModule(nn.Module):
+    """Any network in, calibrated probabilities out.
+
+    Parameters
+    ----------
+    model : network that returns logits (n, k), (n, k, h, w) or (n, t, k), or margins of
+        class 1, (n,) or (n, 1): a tensor, an object or dictionary with `logits`, a pair
+        (logits, features), or a longer tuple that begins with logits.
+    calibrator : fitted on logits (and features) of that network.
+    feature_layer : name of the layer whose output is the features (n, d), or whose
+        map (n, c, h, w) is averaged to them, or, for logits per pixel, read at the
+        place of each; by default the input of the classifier, as in `extract`. Not
+        used where the calibrator needs no features or `model`
+        returns them itself.
+
+    The module starts in evaluation mode: logits with dropout are not the logits that
+    were calibrated.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import torch
+    >>> network = torch.nn.Linear(4, 2)
+    >>> cal = ch.TemperatureScaling().fit([[2.0, 0.0]] * 4, [0, 0, 0, 1])
+    >>> ch.torch.CalibratedModule(network, cal)(torch.zeros(5, 4)).shape
+    torch.Size([5, 2])
+    """
+
+    def __init__(
+        self, model: nn.Module, calibrator: Any, feature_layer: str | None = None
+    ):
+        super().__init__()
+        self.model = model
+        self.softmax = CalibratedSoftmax(calibrator)
+        self.feature_layer = feature_layer
+        self.capture = None
+        if self.softmax.n_features is not None:
+            self.capture, _ = Capture.of(model, feature_layer)
+        # torch.export reads names of arguments, as in dynamic_shapes={"images": ...}.
+        self.forward = MethodType(_with_arguments_of(model), self)
+        self.eval()
+
+    def forward(self, *inputs: Any, **named: Any) -> Tensor:
+        """Calibrated probabilities (n, k); takes what the network takes.
+
+        Logits (n, k, h, w) per pixel or (n, t, k) per token keep their shape.
+        """
+        return self.details(*inputs, **named).probabilities
+
+    def details(self, *inputs: Any, **named: Any) -> ModuleDetails:
+        """Probabilities with the logits, temperature and coverage of each row."""
+        logits, features = self._observe(*inputs, **named)
+        if logits.ndim <= 2:
+            found = self.softmax.details(logits, features)
+            return found._replace(features=features)
+        places, last = classes_last(logits), logits.ndim - 1
+        shape = places.shape[:-1]
+        found = self.softmax.details(*rows_at(logits, features))
+        axis = find_class_axis(tuple(logits.shape))
+        probabilities = found.probabilities.reshape(places.shape).movedim(last, axis)
+        temperature, covered = (
+            None if part is None else part.reshape(shape)
+            for part in (found.temperature, found.covered)
+        )
+        return ModuleDetails(probabilities, logits, temperature, covered, features)
+
+    def _observe(self, *inputs: Any, **named: Any) -> tuple[Tensor, Tensor | None]:
+        """Logits and features of one call of the network."""
+        logits, features = _split(self.model(*inputs, **named))
+        if self.softmax.n_features is None:
+            return logits, None
+        seen = None if self.capture is None else self.capture.take()
+        features = seen if features is None else features
+        if logits.ndim > 2:
+            if features is None or features.ndim != logits.ndim:
+                raise ValueError(
+                    f"logits has shape {tuple(logits.shape)}, and this calibrator uses "
+                    "features; wanted feature_layer, the name of a layer that gives a "
+                    "map of them, or a calibrator without, such as TemperatureScaling()"
+                )
+            return logits, features
+        return logits, pool(features, self.feature_layer or "the network")
+
+    def __prepare_scriptable__(self) -> NoReturn:
+        raise TypeError(
+            "torch.jit.script cannot compile CalibratedModule, which reads features "
+            "with a hook; wanted torch.jit.trace, torch.export or export_onnx"
+        )
+
+
+def _with_arguments_of(model: nn.Module) -> Callable:
+    """`CalibratedModule.forward` with the signature of the network's own."""
+    try:
+        own = signature(model.forward)
+    except ValueError:  # a traced network has no names for its arguments
+        return CalibratedModule.forward
+
+    @wraps(CalibratedModule.forward)
+    def forward(self: CalibratedModule, *inputs: Any, **named: Any) -> Tensor:
+        return CalibratedModule.forward(self, *inputs, **named)
+
+    itself = Parameter("self", Parameter.POSITIONAL_ONLY)
+    forward.__signature__ = own.replace(  # pyright: ignore[reportAttributeAccessIssue]
+        parameters=[itself, *own.parameters.values()], return_annotation=Tensor
+    )
+    return forward
+
+
+def _split(output: Any) -> tuple[Any, Any]:
+    """(logits, features or None) from what a network returned."""
+    if isinstance(output, dict):
+        output = output.get("logits")
+    output = getattr(output, "logits", output)
+    logits, *more = output if isinstance(output, tuple) and output else (output,)
+    # Of more than a pair only the first is known: (logits, hidden states, ...).
+    features = more[0] if len(more) == 1 and isinstance(more[0], Tensor) else None
+    if not isinstance(logits, Tensor):
+        raise TypeError(
+            f"the model returned a {type(output).__name__}; wanted logits (n, k), a "
+            "pair (logits, features), or an object with logits"
+        )
+    if logits.ndim == 1:
+        logits = logits[:, None]
+    if _is_one_unit(logits):
+        logits = torch.cat([torch.zeros_like(logits), logits], dim=1)
+    return logits, features
+
+
+def _is_one_unit(logits: Tensor) -> bool:
+    """Whether these are (n, 1), the margins of class 1, as binary networks give."""
+    if logits.ndim != 2:
+        return False
+    if not torch.jit.is_tracing():  # pyright: ignore[reportPrivateImportUsage]
+        return logits.shape[1] == 1
+    with warnings.catch_warnings():
+        # Tracing warns that the answer becomes part of the graph, as it should.
+        warnings.simplefilter("ignore")
+        return bool(logits.shape[1] == 1)

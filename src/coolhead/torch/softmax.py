@@ -1,0 +1,140 @@
+"""Calibrated probabilities in place of a softmax."""
+
+from typing import Any, NamedTuple
+
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor, nn
+
+from coolhead.torch import temperature as shift_aware  # noqa: F401  (these register theirs)
+from coolhead.torch.masked_softmax import possible
+from coolhead.torch.probabilities import Cooled, softmax, with_masks
+from coolhead.torch.temperature import Exact, NearestCenter
+
+
+class ModuleDetails(NamedTuple):
+    """What a calibrated network can say about each row.
+
+    probabilities : (n, k) calibrated; logits : (n, k) of the network; temperature :
+    (n,), None for methods that change the scores otherwise; covered : (n,) bool, False
+    where the calibration data had nothing like this row, None where the calibrator has
+    no clusters to tell; features : (n, d) of the network, None where they are not used.
+    """
+
+    probabilities: Tensor
+    logits: Tensor
+    temperature: Tensor | None
+    covered: Tensor | None
+    features: Tensor | None = None
+
+
+class CalibratedSoftmax(nn.Module):
+    """Calibrated probabilities from logits (n, k) and, if used, features (n, d).
+
+    Parameters
+    ----------
+    calibrator : any fitted calibrator, save those that wrap code of other libraries.
+
+    Binary scores (n,) are taken as the logits [0, s]. Half-precision logits give
+    single-precision probabilities. A class with the logit -inf has probability zero; a
+    row with NaN or inf has NaN.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import torch
+    >>> cal = ch.TemperatureScaling().fit([[4.0, 0.0]] * 4, [0, 0, 0, 1])
+    >>> ch.torch.CalibratedSoftmax(cal)(torch.tensor([[4.0, 0.0]]))
+    tensor([[0.7500, 0.2500]])
+    """
+
+    def __init__(self, calibrator: Any):
+        super().__init__()
+        check_is_fitted(calibrator)
+        self.calibrator = calibrator
+        self.probabilities = with_masks(calibrator)
+        clusters = getattr(calibrator, "clusters_", None)
+        self.coverage = None if clusters is None else Covered(clusters)
+        self.n_classes: int = calibrator.n_classes_
+        self.n_features: int | None = getattr(calibrator, "n_features_", None)
+        self.eval()
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of what it can say about a row beside its logits."""
+        temperature = isinstance(self.probabilities, Cooled)
+        covered = self.coverage is not None
+        return (
+            "probabilities",
+            *["temperature"] * temperature,
+            *["covered"] * covered,
+        )
+
+    def forward(self, logits: Tensor, features: Tensor | None = None) -> Tensor:
+        return self.details(logits, features).probabilities
+
+    def details(self, logits: Tensor, features: Tensor | None = None) -> ModuleDetails:
+        """Probabilities with the logits, temperature and coverage of each row."""
+        logits, features = self._checked(logits, features)
+        broken = _broken(torch.where(possible(logits), logits, 0.0))
+        if features is not None:
+            broken = broken | _broken(features)
+        temperature = covered = None
+        if isinstance(self.probabilities, Cooled):
+            temperature = self.probabilities.temperature(logits, features)
+            temperature = torch.where(broken, torch.nan, temperature)
+            probabilities = softmax(logits, temperature)
+        else:
+            probabilities = self.probabilities(logits, features)
+            probabilities = torch.where(broken[:, None], torch.nan, probabilities)
+        if self.coverage is not None:
+            covered = self.coverage(features)
+        if logits.dtype != torch.float64:
+            probabilities = probabilities.float()
+        return ModuleDetails(probabilities, logits, temperature, covered)
+
+    def _checked(
+        self, logits: Tensor, features: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        if logits.ndim == 1:
+            logits = torch.stack([torch.zeros_like(logits), logits], dim=1)
+        _check_width("logits", logits, self.n_classes)
+        if self.n_features is None:
+            return logits, None
+        _check_width("features", features, self.n_features)
+        return logits, features
+
+
+def _broken(rows: Tensor) -> Tensor:
+    """Which rows hold NaN or infinity, (n,) bool.
+
+    A broken feature has no nearest centre, a broken logit no bin: they must not end as
+    a plausible probability.
+    """
+    total = rows.double().sum(dim=1)
+    return total.isnan() | total.isinf()
+
+
+class Covered(Exact):
+    """Whether each row lies within the radius of its nearest cluster."""
+
+    def __init__(self, clusters: Any):
+        super().__init__()
+        self.nearest = NearestCenter(clusters)
+        self.keep(squared_radii=clusters.radii**2)
+
+    def forward(self, features: Tensor) -> Tensor:
+        nearest, squared = self.nearest(features)
+        return squared <= self.squared_radii[nearest]
+
+
+def _check_width(name: str, rows: Tensor | None, width: int) -> None:
+    if rows is None:
+        raise ValueError(f"{name} is missing: this calibrator uses it; wanted (n, d)")
+    if torch.jit.is_tracing():  # pyright: ignore[reportPrivateImportUsage]
+        # Here a shape is a tensor, and comparing it would freeze the answer.
+        return
+    if rows.ndim != 2 or rows.shape[1] != width:
+        raise ValueError(
+            f"{name} has shape {tuple(rows.shape)}; wanted (n, {width}), as in fit"
+        )
