@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from coolhead.archive import Block, stream_blocks
-from coolhead.archive.prediction_file import PredictionFile
-from coolhead.archive.write import ENDINGS, Written, write_blocks
 from coolhead.calibrators.base import PredictionDetails
-from coolhead.files import check_output
+from coolhead.io.files import check_output
+from coolhead.io.predictions import PredictionFile
+from coolhead.io.reading import Block, stream_blocks
+from coolhead.io.write import ENDINGS, Written, write_blocks
 from coolhead.monitor import DriftMonitor
+from coolhead.numerics.classes import column_order, name_labels
 
 
 def apply_calibrator(
@@ -23,7 +24,6 @@ def apply_calibrator(
     monitor: DriftMonitor | None = None,
     progress: Callable[[int], None] | None = None,
     n_rows: int | None = None,
-    class_names: tuple[str, ...] | None = None,
 ) -> int:
     """Write the calibrated probabilities of a file in constant memory.
 
@@ -36,7 +36,6 @@ def apply_calibrator(
     monitor : counts every block, labels included where the file has them.
     progress : called with the number of rows of every block that is done.
     n_rows : rows per block.
-    class_names : for the columns of probabilities where the file does not name them.
 
     Returns
     -------
@@ -51,13 +50,16 @@ def apply_calibrator(
         for block in stream_blocks(opened, scores=input, n_rows=n_rows):
             details = details_of(calibrator, block, opened)
             if monitor is not None:
-                monitor.update(details, block.labels, features=block.features)
-            yield _written(details, block, opened.class_names, opened.named_labels)
+                labels = block.labels
+                if labels is not None:
+                    labels = name_labels(labels, monitor.classes)
+                monitor.update(details, labels, features=block.features)
+            yield _written(details, block, opened.class_names)
             done += len(block)
             if progress is not None:
                 progress(len(block))
 
-    write_blocks(blocks(), out, opened.class_names or class_names)
+    write_blocks(blocks(), out, opened.class_names)
     return done
 
 
@@ -69,6 +71,14 @@ def check_columns(calibrator: Any, opened: PredictionFile) -> None:
             f"{opened.path} has scores of {scores} classes; wanted "
             f"{calibrator.n_classes_}, one column per class, as in fit"
         )
+    names = getattr(calibrator, "class_names_", None)
+    if names is not None and opened.class_names is not None:
+        order = column_order(opened.class_names, names, len(names))
+        if order is not None and order != sorted(order):
+            raise ValueError(
+                f"{opened.path} was opened with its columns in another order than the "
+                "calibrator's; wanted open_predictions(path, calibrator.class_names_)"
+            )
     if not calibrator.uses_features:
         return
     found = opened.widths.get("features")
@@ -95,12 +105,9 @@ def details_of(
 
 
 def _written(
-    details: PredictionDetails,
-    block: Block,
-    class_names: tuple[str, ...] | None,
-    named: bool,
+    details: PredictionDetails, block: Block, class_names: tuple[str, ...] | None
 ) -> Written:
-    """Columns of the result; classes by name where the file's labels are names."""
+    """Columns of the result; classes by name where names are known."""
     columns: dict[str, np.ndarray | None] = {
         "predicted": details.probabilities.argmax(axis=1),
         "confidence": details.probabilities.max(axis=1),
@@ -110,10 +117,9 @@ def _written(
         "label": block.labels,
         "domain": block.domains,
     }
-    if named and class_names and block.labels is not None:
-        table = np.array([*class_names, ""])  # an unlabelled row has the number -1
-        columns |= {"predicted": table[columns["predicted"]]}
-        columns |= {"label": table[block.labels]}
+    for name in ("predicted", "label"):
+        if columns[name] is not None:
+            columns[name] = name_labels(columns[name], class_names)
     own = {name: array for name, array in columns.items() if array is not None}
     kept = block.kept or {}
     for name in kept:

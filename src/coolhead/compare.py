@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coolhead.archive import DomainArchive
 from coolhead.calibrators.data import CalibrationData, fit_with, fresh
+from coolhead.io.archive import DomainArchive
+from coolhead.metrics.bins import Interval
 from coolhead.metrics.bootstrap import PairedBootstrap, paired_bootstrap
-from coolhead.metrics.intervals import Interval
 from coolhead.numerics import softmax
 
 UNCALIBRATED = "uncalibrated"

@@ -5,14 +5,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coolhead.archive import DomainArchive
+from coolhead.io.archive import DomainArchive
+from coolhead.metrics.bins import Interval
 from coolhead.metrics.bootstrap import paired_bootstrap
-from coolhead.metrics.intervals import Interval
-from coolhead.metrics.null_level import expected_calibration_error_null
+from coolhead.metrics.calibration_error import expected_calibration_error_null
 from coolhead.metrics.scores import score_calibrated
-from coolhead.models.kinds import check_calibrator
+from coolhead.models.outputs import check_calibrator
 from coolhead.numerics import softmax
 from coolhead.numerics.softmax import RowScores
+from coolhead.numerics.weights import finite_mean
 
 
 class DomainScores(NamedTuple):
@@ -25,7 +26,9 @@ class DomainScores(NamedTuple):
     ece_before, ece_after : expected calibration error with 95 % interval.
     ece_change : after minus before, of the same resamples; below zero is better.
     ece_noise : ECE a perfectly calibrated model would show on as many rows.
-    nll_before, nll_after : mean negative log-likelihood.
+    nll_before, nll_after : mean negative log-likelihood of the rows whose class has a
+        probability above zero.
+    n_masked : rows whose class has probability zero; their log loss is infinite.
     confidence : mean confidence after calibration.
     role : "source" of the classifier's training domain, "calibration" of one the
         calibrator was fitted on, "unseen" of others, "" if not known.
@@ -44,6 +47,7 @@ class DomainScores(NamedTuple):
     nll_after: float
     role: str
     seen: bool | None
+    n_masked: int = 0
 
 
 def evaluate_domains(
@@ -60,7 +64,8 @@ def evaluate_domains(
     Parameters
     ----------
     calibrator : fitted.
-    archive : labelled predictions.
+    archive : labelled predictions; where both have names of classes, its columns are
+        brought into the order of the calibrator's.
     fitted_on : names of the domains the calibrator has seen, if known.
     source : names of the domains the classifier was trained on, as far as known.
     n_draws, random_state : of the bootstrap.
@@ -68,6 +73,7 @@ def evaluate_domains(
     if archive.logits is None or archive.labels is None:
         raise ValueError("the archive has no logits or no labels; wanted both")
     check_calibrator(calibrator)
+    archive = archive.in_class_order(getattr(calibrator, "class_names_", None))
     logits, labels = np.asarray(archive.logits), np.asarray(archive.labels)
     codes = archive.domain_codes
     # The logits are read twice, whatever the number of domains; the rest is of vectors.
@@ -118,6 +124,7 @@ def _score(
         n_draws=n_draws,
         random_state=random_state,
     )
+    nll_before, n_masked = finite_mean(before.log_loss)
     return DomainScores(
         domain=name,
         n_rows=len(labels),
@@ -127,8 +134,9 @@ def _score(
         ece_after=found.estimates["after"],
         ece_change=found.differences["after"],
         ece_noise=float(expected_calibration_error_null(after.confidence)),
-        nll_before=float(before.log_loss.mean()),
-        nll_after=float(after.log_loss.mean()),
+        nll_before=nll_before,
+        nll_after=finite_mean(after.log_loss)[0],
         role=role,
         seen=None if role == "" else role != "unseen",
+        n_masked=n_masked,
     )

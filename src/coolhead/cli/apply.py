@@ -1,23 +1,13 @@
 """Apply a saved calibrator to a file of predictions of any size."""
 
 from collections.abc import Sequence
-from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from coolhead.cli.terminal import InputOption, JsonOption
+from coolhead.cli.terminal import TRUSTED, InputOption, JsonOption
 
-TrustOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="python:MODULE:CLASS",
-        help="A calibrator of your own that files may hold; once for each.",
-    ),
-]
-# Of the command that runs: what was said before its name.
-TRUSTED: ContextVar[tuple[str, ...]] = ContextVar("TRUSTED", default=())
 CalibratorArgument = Annotated[Path, typer.Argument(help="File written by fit.")]
 
 
@@ -37,12 +27,12 @@ def apply(
     as_json: JsonOption = False,
 ) -> None:
     """Write calibrated probabilities, block by block, in constant memory."""
-    from coolhead.files import check_inputs, check_output
+    from coolhead.io.files import check_inputs, check_output
 
     check_output(out, inputs=check_inputs(calibrator, predictions))
     from coolhead.apply import apply_calibrator
-    from coolhead.archive.write import ENDINGS
     from coolhead.cli.terminal import plain_warnings, print_json, print_pairs
+    from coolhead.io.write import ENDINGS
     from coolhead.progress import progress_bar
 
     check_output(out, endings=ENDINGS)
@@ -61,7 +51,6 @@ def apply(
             input=kind,
             monitor=monitor,
             progress=advance,
-            class_names=known_classes(metadata),
         )
     summary = {"out": str(out), "n_rows": n_rows, **watched(monitor)}
     if as_json:
@@ -74,19 +63,18 @@ def open_both(
     calibrator: Path, predictions: Path, scores: Any, keep: Sequence[str] = ()
 ) -> tuple:
     """Calibrator, its metadata, the opened predictions and what their scores are."""
-    from coolhead.archive import open_predictions
-    from coolhead.persist import read_header
+    from coolhead.io.calibrators import read_header
+    from coolhead.io.reading import open_predictions
 
     fitted = load_fitted(calibrator)
     metadata = read_header(calibrator)["metadata"]
-    opened = open_predictions(predictions, known_classes(metadata), keep=keep)
-    check_class_names(metadata, opened)
+    opened = open_predictions(predictions, fitted.class_names_, keep=keep)
     return fitted, metadata, opened, wanted_input(scores, metadata, opened)
 
 
 def load_fitted(path: Path) -> Any:
     """A calibrator of logits, which are what the commands read from files."""
-    from coolhead.persist import load_calibrator, predicts_from_logits
+    from coolhead.io.calibrators import load_calibrator, predicts_from_logits
 
     fitted = load_calibrator(path, trusted=_trusted())
     if not predicts_from_logits(fitted):
@@ -140,19 +128,3 @@ def wanted_input(scores: Any, metadata: dict[str, Any], opened: Any) -> str:
     usual = str(metadata.get("input", "logits"))
     other = "probabilities" if usual == "logits" else "logits"
     return other if other in opened.widths and usual not in opened.widths else usual
-
-
-def known_classes(metadata: dict[str, Any]) -> tuple[str, ...] | None:
-    """Names of the classes in fit; free metadata may hold anything there."""
-    found = metadata.get("class_names")
-    return tuple(map(str, found)) if isinstance(found, list) else None
-
-
-def check_class_names(metadata: dict[str, Any], opened: Any) -> None:
-    """Refuse a file whose classes are named in another order than in fit."""
-    fitted, found = metadata.get("class_names"), opened.class_names
-    if isinstance(fitted, list) and found and fitted != list(found):
-        raise ValueError(
-            f"{opened.path} has the classes {', '.join(found[:5])}, ...; wanted those "
-            f"of fit in the same order: {', '.join(fitted[:5])}, ..."
-        )

@@ -5,9 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
-from coolhead.cli.methods import ClustersOption, SeedOption
-from coolhead.cli.source import (
+from coolhead.cli.fit import (
+    ClustersOption,
     ReferenceOption,
+    SeedOption,
     SourceOption,
     find_sources,
     load_labelled,
@@ -34,10 +35,10 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Leave out each domain in turn: which method would have served it best?"""
-    from coolhead.files import check_inputs
+    from coolhead.io.files import check_inputs
 
     check_inputs(predictions, reference)
-    from coolhead.cli.methods import build_method
+    from coolhead.cli.fit import build_method
     from coolhead.cli.terminal import plain_warnings, print_json
     from coolhead.compare import compare_methods, mean_scores
 
@@ -69,7 +70,7 @@ def compare(
 
 def default_methods() -> list[str]:
     """The quick methods that need nothing but calibration domains."""
-    from coolhead.cli.methods import FIRST, method_names
+    from coolhead.cli.fit import FIRST, method_names
 
     return [name for name in method_names() if name in FIRST]
 

@@ -1,14 +1,161 @@
-"""Evaluate a saved calibrator on labelled predictions, domain by domain."""
+"""Conditions under which an evaluation fails, and a summary that CI systems read."""
 
+import math
+import operator
+import re
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
+from xml.etree import ElementTree
 
 import typer
 
 from coolhead.cli.apply import CalibratorArgument
-from coolhead.cli.gate import judge, read_condition, write_junit
 from coolhead.cli.terminal import DrawsOption, InputOption, JsonOption, visible
+
+# The scores of a condition: field of `DomainScores`, lowest and highest possible value.
+SCORES = {
+    "ece": ("ece_after", 0.0, 1.0),
+    "ece_before": ("ece_before", 0.0, 1.0),
+    "ece_change": ("ece_change", -1.0, 1.0),
+    "nll": ("nll_after", 0.0, math.inf),
+    "nll_before": ("nll_before", 0.0, math.inf),
+    "accuracy": ("accuracy", 0.0, 1.0),
+    "confidence": ("confidence", 0.0, 1.0),
+}
+SIGNS: dict[str, Callable[[float, float], bool]] = {
+    ">=": operator.ge,
+    "<=": operator.le,
+    ">": operator.gt,
+    "<": operator.lt,
+}
+FORM = re.compile(r"\s*(\w+)(?:\.(low|high))?\s*(>=|<=|>|<)\s*(\S+?)\s*(%?)\s*")
+
+
+class Condition(NamedTuple):
+    """One --fail-if: a score, perhaps an end of its interval, a sign and a limit."""
+
+    text: str
+    score: str
+    end: str
+    sign: str
+    limit: float
+
+    def value(self, line: Any) -> float:
+        """The score that is looked at, of one domain."""
+        found = getattr(line, SCORES[self.score][0])
+        return float(getattr(found, self.end, found))
+
+    def fails(self, line: Any) -> bool:
+        """Whether this domain fails; a score that is no number does."""
+        value = self.value(line)
+        return value != value or SIGNS[self.sign](value, self.limit)
+
+
+class Verdict(NamedTuple):
+    """What became of one condition in one domain."""
+
+    domain: str
+    condition: str
+    value: float
+    failed: bool
+
+
+def read_condition(text: str) -> Condition:
+    """Parse "ece > 0.05", "ece > 5%" or "ece.high > 0.05", the end of an interval.
+
+    Parameters
+    ----------
+    text : str
+        The argument of --fail-if.
+
+    Returns
+    -------
+    Condition
+        With the limit of a share between 0 and 1, also where it is given in per cent.
+
+    Raises
+    ------
+    typer.BadParameter
+        If `text` has another form, or a limit that no value of the score can have.
+    """
+    from coolhead.plugins import suggest
+
+    found = FORM.fullmatch(text)
+    try:
+        limit = float(found[4]) if found else None
+    except ValueError:
+        limit = None
+    # No score is above or below NaN: such a gate would never close.
+    if found is None or limit is None or not math.isfinite(limit):
+        raise typer.BadParameter(
+            f"{text!r} is no condition; wanted one as in 'ece > 0.05'",
+            param_hint="--fail-if",
+        )
+    score, end = found[1], found[2] or "estimate"
+    if score not in SCORES:
+        raise typer.BadParameter(
+            f"{score!r} is no score{suggest(score, SCORES)}", param_hint="--fail-if"
+        )
+    if found[2] and not score.startswith("ece"):
+        raise typer.BadParameter(
+            f"{score!r} has no interval; wanted {score} alone", param_hint="--fail-if"
+        )
+    limit = limit / 100 if found[5] else limit
+    _check_limit(score, found[3], limit, found[4] + found[5])
+    return Condition(text.strip(), score, end, found[3], limit)
+
+
+def _check_limit(score: str, sign: str, limit: float, written: str) -> None:
+    """Refuse a limit in the wrong unit, and a condition that no value can meet."""
+    _, lowest, highest = SCORES[score]
+    share = math.isfinite(highest)
+    impossible = (sign, limit) in ((">", highest), ("<", lowest))
+    percent = written.endswith("%")
+    if lowest <= limit <= highest and not impossible and (share or not percent):
+        return
+    wanted = "nats per row as a plain number, 0 or more, as in 0.7"
+    if share:
+        wanted = f"a share from {lowest:g} to {highest:g}, as in 0.05 or 5%"
+    if impossible:
+        wanted += f"; {score} is never {sign} {limit:g}"
+    raise typer.BadParameter(
+        f"the limit of {score} is {written}; wanted {wanted}", param_hint="--fail-if"
+    )
+
+
+def judge(conditions: Sequence[Condition], lines: Sequence[Any]) -> list[Verdict]:
+    """Every condition in every domain."""
+    return [
+        Verdict(
+            line.domain, condition.text, condition.value(line), condition.fails(line)
+        )
+        for line in lines
+        for condition in conditions
+    ]
+
+
+def write_junit(verdicts: Sequence[Verdict], path: Path) -> None:
+    """One test case for each verdict, in the XML that CI systems show."""
+    from coolhead.io.files import atomic_path
+
+    failed = sum(verdict.failed for verdict in verdicts)
+    counts = {"tests": str(len(verdicts)), "failures": str(failed)}
+    suite = ElementTree.Element("testsuite", {"name": "coolhead evaluate", **counts})
+    for verdict in verdicts:
+        names = {
+            "classname": visible(verdict.domain),
+            "name": f"not {verdict.condition}",
+        }
+        case = ElementTree.SubElement(suite, "testcase", names)
+        if verdict.failed:
+            told = f"{verdict.condition}: found {verdict.value:.6g}"
+            ElementTree.SubElement(case, "failure", {"message": told})
+    with atomic_path(path) as temporary:
+        ElementTree.ElementTree(suite).write(
+            temporary, encoding="utf-8", xml_declaration=True
+        )
 
 
 def evaluate(
@@ -25,7 +172,7 @@ def evaluate(
     draws: DrawsOption = 1000,
     fail_if: Annotated[
         list[str] | None,
-        typer.Option(help="Exit with 1 if so in any domain: 'ece > 0.05'."),
+        typer.Option(help="Exit with 1 if so in any domain: 'ece > 5%'."),
     ] = None,
     junit: Annotated[
         Path | None, typer.Option(help="Write what --fail-if found as JUnit XML.")
@@ -33,7 +180,7 @@ def evaluate(
     as_json: JsonOption = False,
 ) -> None:
     """Print calibration error and likelihood of every domain, with intervals."""
-    from coolhead.files import check_inputs, check_output
+    from coolhead.io.files import check_inputs, check_output
 
     inputs = check_inputs(calibrator, predictions)
     places = [
@@ -47,15 +194,15 @@ def evaluate(
     if junit is not None and not conditions:
         raise typer.BadParameter("--junit has nothing to tell without --fail-if")
     from coolhead.apply import check_columns
-    from coolhead.archive import load_archive
-    from coolhead.cli.apply import known_classes, open_both
-    from coolhead.cli.source import split_names
+    from coolhead.cli.apply import open_both
+    from coolhead.cli.fit import split_names
     from coolhead.cli.terminal import plain_warnings, print_json
     from coolhead.evaluate import evaluate_domains
+    from coolhead.io.reading import load_archive
 
     fitted, metadata, opened, kind = open_both(calibrator, predictions, scores)
     metadata["domains"] = known_domains(metadata)
-    names = known_classes(metadata)
+    names = fitted.class_names_
     check_columns(fitted, opened)
     with plain_warnings():
         rows = load_archive(predictions, input=kind, labelled=True, class_names=names)
@@ -67,7 +214,7 @@ def evaluate(
             n_draws=draws,
         )
         if report is not None:
-            from coolhead.report import write_evaluation_report
+            from coolhead.lab.report.render import write_evaluation_report
 
             write_evaluation_report(report, fitted, rows, lines, metadata)
     verdicts = judge(conditions, lines)
@@ -98,7 +245,7 @@ def known_domains(metadata: dict[str, Any]) -> dict[str, Any] | None:
 
 def known_sources(metadata: dict[str, Any], rows: Any) -> list[str]:
     """The domains the classifier learned from: of the calibrator, or of the rows."""
-    from coolhead.experiment.training_record import trained_sources
+    from coolhead.lab.plan import trained_sources
 
     found = trained_sources({"head": metadata}) or trained_sources(rows.metadata)
     return list(found or ())

@@ -1,28 +1,138 @@
-"""Fit a calibrator on saved predictions."""
+"""Names of the methods that can be fitted on labelled predictions alone."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coolhead.cli.methods import (
-    DEFAULT_METHOD,
-    ClustersOption,
-    MethodOption,
-    SeedOption,
-)
-from coolhead.cli.source import (
-    ReferenceOption,
-    SourceOption,
-    find_sources,
-    load_labelled,
-    read_reference,
-)
 from coolhead.cli.terminal import InputKind, InputOption, JsonOption
 
+DEFAULT_METHOD = "auto"
+# Compared when nothing else is asked for: the paper's, the nearest rival, the default.
+FIRST = ("set-level", "nearest-cluster", "regression", "ensemble", "md-ts", "auto")
+
+
+def method_names() -> list[str]:
+    """Methods fitted on calibration domains and nothing else, the paper's first."""
+    from coolhead.methods import METHODS
+
+    fit_only = [
+        name
+        for name, method in METHODS.items()
+        if "calibration" in method.rows
+        and not name.endswith("+source")
+        and not method.sees_target
+    ]
+    return sorted(fit_only, key=lambda name: (name not in FIRST, fit_only.index(name)))
+
+
+def build_method(name: str, n_clusters: int, random_state: int) -> Any:
+    """A calibrator that is not fitted yet; an unknown name is a mistake of usage."""
+    from coolhead.methods import find_method
+    from coolhead.plugins import installed_methods, is_plugin, suggest
+
+    known = [*method_names(), *installed_methods()]
+    if name not in known and not is_plugin(name):
+        hint = suggest(name, known)
+        raise typer.BadParameter(f"{name!r} is no method{hint}", param_hint="--method")
+    return find_method(name).build(n_clusters=n_clusters, random_state=random_state)
+
+
+def is_outside(name: str) -> bool:
+    """Whether a method is none of the package's."""
+    return name not in method_names()
+
+
+def _complete_method(incomplete: str) -> list[str]:
+    return [name for name in method_names() if name.startswith(incomplete)]
+
+
+MethodOption = Annotated[
+    str,
+    typer.Option(
+        help="Name of the method, such as auto, ensemble or set-level; or "
+        "python:MODULE:CLASS, a calibrator of your own.",
+        autocompletion=_complete_method,
+    ),
+]
+ClustersOption = Annotated[
+    int, typer.Option(min=1, help="Clusters, for the methods that use them.")
+]
+SeedOption = Annotated[int, typer.Option(min=0, help="Seed of all random draws.")]
+
+
 if TYPE_CHECKING:
-    from coolhead.archive import DomainArchive
-    from coolhead.calibrators.data import CalibrationData
+    from coolhead.io.archive import DomainArchive
+
+SourceOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Domains the classifier was trained on, as in a,b: held-out rows of "
+        "the same file."
+    ),
+]
+ReferenceOption = Annotated[
+    Path | None,
+    typer.Option(help="File with features of rows the classifier was trained on."),
+]
+
+
+def split_names(text: str | None, kind: str = "domain") -> list[str] | None:
+    """The names in 'a,b', or None; `kind` says what they are names of."""
+    if text is None:
+        return None
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        raise typer.BadParameter(f"{text!r} names no {kind}; wanted names as in a,b")
+    return names
+
+
+def find_sources(calibrators: Sequence[Any], source: str | None) -> list[str]:
+    """The source domains, refused where no method could tell them apart."""
+    names = split_names(source)
+    if names and not any("source" in method.takes for method in calibrators):
+        treat = _told(calibrators, "treats", "treat")
+        raise typer.BadParameter(f"{treat} all domains alike: leave --source out")
+    return names or []
+
+
+def read_reference(calibrators: Sequence[Any], path: Path | None) -> Any:
+    """Features of training rows, refused where no method knows what to do with them."""
+    from coolhead.io.reading import load_archive
+
+    if path is None:
+        return None
+    if not any("reference" in method.takes for method in calibrators):
+        do = _told(calibrators, "does", "do")
+        raise typer.BadParameter(
+            f"{do} not look at training rows: leave --reference out"
+        )
+    features = load_archive(path).features
+    if features is None:
+        raise ValueError(f"{path} has no features; wanted those of training rows")
+    return features
+
+
+def load_labelled(
+    predictions: Path, kind: str, domains: str | None, sources: Sequence[str]
+) -> "DomainArchive":
+    """The labelled rows of these domains, as in a,b, and of the source."""
+    from coolhead.io.reading import load_archive
+
+    wanted = split_names(domains)
+    if wanted is not None:
+        wanted = list(dict.fromkeys([*wanted, *sources]))
+    return load_archive(predictions, input=kind, labelled=True, domains=wanted)
+
+
+def _told(calibrators: Sequence[Any], one: str, several: str) -> str:
+    names = list(dict.fromkeys(type(method).__name__ for method in calibrators))
+    return f"{', '.join(names)} {one if len(names) == 1 else several}"
+
+
+if TYPE_CHECKING:
+    from coolhead.io.archive import DomainArchive
 
 
 def fit(
@@ -43,16 +153,18 @@ def fit(
     as_json: JsonOption = False,
 ) -> None:
     """Fit a calibrator on labelled predictions of one or more domains."""
-    from coolhead.files import check_inputs, check_output
+    from coolhead.io.files import check_inputs, check_output
 
     inputs = check_inputs(predictions, reference)
     check_output(out, inputs=inputs, endings=(".skops",))
+    from dataclasses import replace
+
     import numpy as np
 
     from coolhead.calibrators.data import CalibrationData, fit_with
-    from coolhead.cli.methods import build_method, is_outside
+    from coolhead.calibrators.evidence import keep_evidence
     from coolhead.cli.terminal import plain_warnings, print_json, print_pairs
-    from coolhead.persist import save_calibrator
+    from coolhead.io.calibrators import save_calibrator
     from coolhead.plugins import full_name
 
     calibrator = build_method(method, clusters, seed)
@@ -68,8 +180,8 @@ def fit(
             source_domain=sources or None,
             reference_features=read_reference([calibrator], reference),
         )
-        fit_with(calibrator, data)
-        _leave_out(calibrator, data)
+        fit_with(calibrator, replace(data, classes=rows.class_names))
+        keep_evidence(calibrator, data)
         named: dict[str, Any] = {
             "method": method,
             "input": kind,
@@ -96,27 +208,12 @@ def fit(
     )
 
 
-def _leave_out(calibrator: Any, data: "CalibrationData") -> None:
-    """Ask left-out domains, each once: for `coolhead expect`, and for a warning."""
-    from coolhead.calibrators.base import TemperatureCalibrator
-    from coolhead.calibrators.left_out import warn_where_worse
-    from coolhead.calibrators.select.stacking import warn_of_harm
-    from coolhead.new_domain.evidence import gather_evidence
-
-    if not isinstance(calibrator, TemperatureCalibrator):
-        warn_where_worse(calibrator, data)
-        return
-    known = calibrator.evidence_ = gather_evidence(calibrator, data)
-    if not hasattr(calibrator, "harmed_"):
-        # Those that leave domains out themselves have said so in `fit`.
-        warn_of_harm(known.domains, known.loss_changes)
-
-
 def _about(calibrator: Any, rows: "DomainArchive") -> dict[str, Any]:
     """What the calibrator was fitted on, for the header of its file."""
     from datetime import UTC, datetime
 
     from coolhead.monitor import DriftMonitor
+    from coolhead.numerics.classes import name_labels
 
     about = {
         "domains": rows.domain_sizes(),
@@ -124,13 +221,16 @@ def _about(calibrator: Any, rows: "DomainArchive") -> dict[str, Any]:
         "class_names": rows.class_names,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
     }
-    monitor = DriftMonitor.for_calibrator(
-        calibrator,
-        rows.features if calibrator.uses_features else None,
-        rows.domains,
-        logits=rows.logits,
-        labels=rows.labels,
-    )
+    if hasattr(calibrator, "evidence_"):
+        monitor = DriftMonitor.for_calibrator(calibrator)
+    else:
+        monitor = DriftMonitor.for_calibrator(
+            calibrator,
+            rows.features if calibrator.uses_features else None,
+            rows.domains,
+            logits=rows.logits,
+            labels=name_labels(rows.labels, getattr(calibrator, "class_names_", None)),
+        )
     # What the calibration domains show: `apply` compares a new file with it.
     about["expected"] = monitor.expected.to_dict()
     return about

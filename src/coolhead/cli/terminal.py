@@ -5,12 +5,15 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+# Names given with --trust, before the name of the command.
+TRUSTED: ContextVar[tuple[str, ...]] = ContextVar("TRUSTED", default=())
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 

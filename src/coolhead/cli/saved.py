@@ -1,6 +1,9 @@
 """Show what is inside a saved calibrator."""
 
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
 
 from coolhead.cli.apply import CalibratorArgument, load_fitted
 from coolhead.cli.terminal import JsonOption
@@ -10,11 +13,11 @@ SINGLE_PARTS = ("selection_", "first_", "base_", "base")
 
 def inspect(calibrator: CalibratorArgument, as_json: JsonOption = False) -> None:
     """Show temperatures, clusters, statuses and what a calibrator was fitted on."""
-    from coolhead.files import check_input
+    from coolhead.io.files import check_input
 
     check_input(calibrator)
     from coolhead.cli.terminal import print_json, print_pairs
-    from coolhead.persist import read_header
+    from coolhead.io.calibrators import read_header
 
     fitted = load_fitted(calibrator)
     header = read_header(calibrator)
@@ -90,3 +93,47 @@ def _print_description(found: dict[str, Any], indent: str = "") -> None:
         print_table(("cluster", "temperature", "radius", "status"), rows)
     for member in found["members"]:
         _print_description(member, indent + "  ")
+
+
+def export(
+    calibrator: CalibratorArgument,
+    onnx: Annotated[Path, typer.Option(help="ONNX file to write.")],
+    details: Annotated[
+        bool,
+        typer.Option(help="Give temperature and coverage too, where it has them."),
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a calibrator as an ONNX graph, compared with NumPy first.
+
+    Its inputs are logits and, where the method uses them, features; the batch size is
+    free.
+    """
+    from coolhead.io.files import check_input, check_output
+
+    check_output(onnx, inputs=[check_input(calibrator)])
+    from coolhead.cli.terminal import plain_warnings, print_json
+
+    fitted = load_fitted(calibrator)
+    try:
+        from coolhead.torch import CalibratedSoftmax, export_onnx
+    except ModuleNotFoundError as error:
+        raise ImportError(
+            f"export needs {error.name}: pip install 'coolhead[onnx]'"
+        ) from error
+    with plain_warnings():
+        try:
+            module = CalibratedSoftmax(fitted)
+            outputs = module.outputs if details else module.outputs[:1]
+            export_onnx(module, onnx, outputs=outputs)
+        except (RuntimeError, TypeError) as error:
+            reason = " ".join(str(error).split())
+            raise ValueError(f"cannot export {calibrator}: {reason}") from error
+    inputs = ["logits"] + ["features"] * (module.n_features is not None)
+    size = onnx.stat().st_size
+    if as_json:
+        print_json(
+            {"out": str(onnx), "bytes": size, "inputs": inputs, "outputs": outputs}
+        )
+        return
+    print(f"{onnx}: {', '.join(inputs)} -> {', '.join(outputs)} ({size / 1000:.0f} kB)")
