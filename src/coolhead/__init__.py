@@ -6,9 +6,9 @@ What is not on this screen lives in a namespace: `ch.metrics`, `ch.baselines`, .
 
 from typing import TYPE_CHECKING
 
-from coolhead.lazy import lazy_names
+from coolhead.extras import keep_old_modules, lazy_names
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 if TYPE_CHECKING:
     from coolhead import (
@@ -17,16 +17,14 @@ if TYPE_CHECKING:
         dask,
         datasets,
         figures,
-        heads,
+        lab,
         metrics,
         new_domain,
         report,
         shift,
         torch,
     )
-    from coolhead.archive import DomainArchive, load_archive
     from coolhead.calibrators.auto import AutoCalibrator
-    from coolhead.calibrators.classifier import CalibratedClassifier
     from coolhead.calibrators.clustered import (
         NearestClusterTemperature,
         RegressedTemperature,
@@ -35,8 +33,12 @@ if TYPE_CHECKING:
     from coolhead.calibrators.select import SelectByDomain
     from coolhead.calibrators.shift_aware import ShiftAwareTemperature
     from coolhead.calibrators.temperature import TemperatureScaling
+    from coolhead.classifier.classifier import CalibratedClassifier
     from coolhead.datasets import load_dataset
-    from coolhead.heads import train_head
+    from coolhead.io.archive import DomainArchive
+    from coolhead.io.calibrators import load_calibrator, save_calibrator
+    from coolhead.io.reading import load_archive
+    from coolhead.lab.heads.train import train_head
     from coolhead.metrics import (
         expected_calibration_error,
         is_significant,
@@ -46,10 +48,9 @@ if TYPE_CHECKING:
     from coolhead.models import logits_from
     from coolhead.monitor import DriftMonitor
     from coolhead.new_domain.domain import NewDomain
-    from coolhead.numerics.probabilities import logits_from_probabilities
-    from coolhead.numerics.solution import Status
+    from coolhead.numerics.checks import logits_from_probabilities
+    from coolhead.numerics.solver import Status
     from coolhead.numerics.temperature import fit_temperature
-    from coolhead.persist import load_calibrator, save_calibrator
 
 __getattr__, __dir__, __all__ = lazy_names(  # pyright: ignore
     "coolhead",
@@ -60,10 +61,10 @@ __getattr__, __dir__, __all__ = lazy_names(  # pyright: ignore
         "calibrators.ensemble": ["TemperatureEnsemble"],
         "calibrators.shift_aware": ["ShiftAwareTemperature"],
         "calibrators.select": ["SelectByDomain"],
-        "calibrators.classifier": ["CalibratedClassifier"],
+        "classifier": ["CalibratedClassifier"],
         "models": ["logits_from"],
-        "numerics.probabilities": ["logits_from_probabilities"],
-        "numerics.solution": ["Status"],
+        "numerics.checks": ["logits_from_probabilities"],
+        "numerics.solver": ["Status"],
         "numerics.temperature": ["fit_temperature"],
         "metrics": [
             "expected_calibration_error",
@@ -71,24 +72,31 @@ __getattr__, __dir__, __all__ = lazy_names(  # pyright: ignore
             "paired_bootstrap",
             "is_significant",
         ],
-        "archive": ["DomainArchive", "load_archive"],
+        "io": ["DomainArchive", "load_archive", "load_calibrator", "save_calibrator"],
         "datasets": ["load_dataset"],
-        "heads": ["train_head"],
-        "persist": ["load_calibrator", "save_calibrator"],
         "monitor": ["DriftMonitor"],
         "new_domain.domain": ["NewDomain"],
+        "lab.heads": ["train_head"],
     },
-    rooms=(
+    subpackages=(
         "baselines",
         "calibrators",
         "dask",
         "datasets",
         "figures",
-        "heads",
+        "lab",
         "metrics",
         "new_domain",
         "report",
         "shift",
         "torch",
     ),
+    moved={"heads": "coolhead.lab.heads"},
+)
+keep_old_modules(
+    {
+        "coolhead.archive": "coolhead.io",
+        "coolhead.heads": "coolhead.lab.heads",
+        "coolhead.persist": "coolhead.io",
+    }
 )

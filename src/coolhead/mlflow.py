@@ -5,6 +5,7 @@ mlflow before it is used.
 """
 
 import re
+import warnings
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -12,14 +13,16 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from sklearn.utils import _safe_indexing
 
-from coolhead.archive import DomainArchive
-from coolhead.calibrators.classifier import CalibratedClassifier
+from coolhead.classifier.classifier import CalibratedClassifier
 from coolhead.evaluate import DomainScores, evaluate_domains
 from coolhead.extras import needs
-from coolhead.metrics.intervals import Interval
+from coolhead.io.archive import DomainArchive
+from coolhead.io.calibrators import load_calibrator, save_calibrator
+from coolhead.metrics.bins import Interval
 from coolhead.models.reading import innermost, package_of
-from coolhead.persist import load_calibrator, save_calibrator
+from coolhead.numerics.classes import check_names, class_positions, class_text
 
 __all__ = ["CalibratedModel", "log_evaluation", "log_model", "metrics_of"]
 
@@ -163,7 +166,7 @@ def log_evaluation(
     """
     with needs("coolhead.mlflow"):
         import mlflow
-    from coolhead.report import write_evaluation_report
+    from coolhead.lab.report.render import write_evaluation_report
 
     if isinstance(model, CalibratedClassifier):
         data, model = _archive(model, data, y, sample_domain), model.calibrator_
@@ -214,11 +217,21 @@ def _archive(
     """Logits and features of the classifier, as its calibrator sees them."""
     if y is None:
         raise ValueError("y is missing; wanted the labels of the rows")
+    known = np.array(check_names(model.calibrated_classes, "classes_"))
+    y = np.array([class_text(label) for label in np.asarray(y).tolist()])
+    possible = class_positions(y, known) >= 0
+    if not possible.any():
+        raise ValueError(
+            f"y holds no class that the classifier was fitted on (found {y[0]}); "
+            f"wanted some of {', '.join(known[:5])}"
+        )
+    if not possible.all():
+        warnings.warn(
+            f"{int((~possible).sum())} of {len(y)} rows are left out of the "
+            "evaluation: the classifier was not fitted on their class",
+            stacklevel=3,
+        )
+        X, y = _safe_indexing(X, np.flatnonzero(possible)), y[possible]
+        domains = None if domains is None else np.asarray(domains)[possible]
     logits, features = model._query(X)
-    return DomainArchive(
-        logits,
-        features,
-        [str(label) for label in np.asarray(y)],
-        domains,
-        class_names=[str(name) for name in model.classes_],
-    )
+    return DomainArchive(logits, features, y, domains, class_names=known.tolist())

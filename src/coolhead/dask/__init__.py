@@ -7,10 +7,15 @@ Everything takes Dask arrays or dataframes and runs on the user's own
 from coolhead.extras import needs
 
 with needs("coolhead.dask"):
-    from coolhead.dask.evaluate import Evaluation, evaluate, expected_calibration_error
-    from coolhead.dask.fitting import fit, take_sample
-    from coolhead.dask.new_domain import new_domain
-    from coolhead.dask.prediction import confidence, predict_proba, temperature
+    from coolhead.dask.evaluate import (
+        Evaluation,
+        confidence,
+        evaluate,
+        expected_calibration_error,
+        predict_proba,
+        temperature,
+    )
+    from coolhead.dask.fitting import fit, new_domain, take_sample
     from coolhead.dask.solving import fit_temperature
 
 __all__ = [

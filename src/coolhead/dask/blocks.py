@@ -9,16 +9,33 @@ import dask
 import dask.array as da
 import numpy as np
 
+from coolhead.numerics.classes import (
+    Names,
+    column_names,
+    column_order,
+    distinct_text,
+    encode_beside,
+    join_text,
+    names_of_text,
+    wanted_classes,
+)
+
+# A column with one row for each block, not for each row.
+PER_BLOCK = "before"
+
 Table = dict[str, Any]
 """Dask arrays by name, with the same row blocks; columns in one piece."""
 
 
-def align(logits: Any, **others: Any) -> Table:
+def align(
+    logits: Any, *, classes: Any = None, **others: Any
+) -> tuple[Table, Names | None]:
     """Arrays with the row blocks of `logits`; arguments that are None are left out.
 
     Takes Dask arrays, Dask dataframes and series, and NumPy arrays beside them. Where
     the lengths of the blocks are unknown, as in most dataframes, all arguments must
-    come in the same blocks.
+    come in the same blocks. The columns are brought into the order of `classes`, and
+    labels become column numbers. Returns the names of the classes, too.
     """
     table = {"logits": _as_array(logits, "logits")}
     if table["logits"].ndim == 1:
@@ -31,7 +48,47 @@ def align(logits: Any, **others: Any) -> Table:
         if values is not None:
             array = _as_array(values, name, table["logits"].chunks[0])
             table[name] = _same_blocks(name, array, table["logits"])
-    return table
+    return table, _match_classes(table, logits, classes, others.get("labels"))
+
+
+def _match_classes(table: Table, scores: Any, classes: Any, labels: Any) -> Any:
+    """Order the columns, replace labels by column numbers; return the class names."""
+    own, n_classes = column_names(scores), table["logits"].shape[1]
+    names = wanted_classes(own, classes)
+    order = None if names is None else column_order(own, names, n_classes)
+    if order is not None:
+        table["logits"] = table["logits"][:, order]
+    if "labels" not in table:
+        return names
+    if table["labels"].dtype.kind not in "iub":
+        found = per_block(_distinct_text, {"labels": table["labels"]}, dtype=object)
+        text = join_text(found.compute())
+        if text:
+            names = names_of_text(
+                text, labels, n_classes, names, own=own, counted=classes is None
+            )
+    settings = {"n_classes": n_classes, "own": own, "wanted": names}
+    table["labels"] = per_block(
+        _encoded,
+        {"labels": table["labels"]},
+        dtype=np.intp,
+        keep_rows=True,
+        **settings,
+    )
+    return names
+
+
+def _distinct_text(block: dict[str, np.ndarray]) -> np.ndarray | None:
+    # A partition without rows says nothing about the kind of labels.
+    labels = block["labels"]
+    return distinct_text(labels) if len(labels) else np.empty(0, np.str_)
+
+
+def _encoded(
+    block: dict[str, np.ndarray], n_classes: int, own: Any, wanted: Any
+) -> np.ndarray:
+    labels = block["labels"]
+    return encode_beside(labels, n_classes, len(labels), own, wanted)[0]
 
 
 def per_block(
@@ -47,7 +104,8 @@ def per_block(
 
     The result has one row per block, or with `keep_rows` as many as the block, of
     this shape and dtype. Blocks without rows give zeros. With dtype object the one row
-    is whatever the function gives, which then sees blocks without rows, too.
+    is whatever the function gives, which then sees blocks without rows, too. Unless
+    rows are kept, those of weight zero never reach the function.
     """
     inner = tuple(range(1, 1 + len(shape)))
     arguments: list[Any] = []
@@ -67,6 +125,7 @@ def per_block(
         function=function,
         names=tuple(table),
         empty=None if dtype is object else np.zeros((1 - keep_rows, *shape), dtype),
+        keep_rows=keep_rows,
         **settings,
     )
 
@@ -77,17 +136,17 @@ def whole(value: Any) -> Any:
 
 
 def block_lengths(table: Table) -> np.ndarray:
-    """Number of rows of every block; read from one column where it is unknown."""
+    """Number of rows of every block that count, read from one column if need be."""
     known = table["logits"].chunks[0]
-    if not any(isnan(n) for n in known):
+    if "weights" not in table and not any(isnan(n) for n in known):
         return np.array(known, np.intp)
-    narrow = "labels" if "labels" in table else next(iter(table))
+    narrow = next((n for n in ("weights", "labels") if n in table), next(iter(table)))
     lengths = per_block(_length, {narrow: table[narrow]}, dtype=np.intp)
     return np.asarray(lengths.compute())
 
 
 def one_per_block(values: np.ndarray) -> Any:
-    """A column for `per_block` that gives block i the row i of (blocks, width)."""
+    """The column `PER_BLOCK` of a table: block i gets the row i of (blocks, width)."""
     chunks: Any = (1, values.shape[1])
     return da.from_array(values, chunks=chunks)
 
@@ -101,9 +160,17 @@ def _on_block(
     function: Callable,
     names: tuple[str, ...],
     empty: np.ndarray | None,
+    keep_rows: bool,
     **settings: Any,
 ) -> np.ndarray:
     arrays = [np.asarray(_only(block)) for block in blocks]
+    if "weights" in names and not keep_rows:
+        # Not "above zero": what is negative or NaN is refused later, not left out.
+        counted = np.flatnonzero(arrays[names.index("weights")] != 0)
+        arrays = [
+            array if name == PER_BLOCK else array[counted]
+            for name, array in zip(names, arrays, strict=True)
+        ]
     if empty is not None and not len(arrays[0]):
         return empty  # dataframes often have partitions without rows
     found = function(dict(zip(names, arrays, strict=True)), **settings)

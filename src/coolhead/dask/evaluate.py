@@ -1,26 +1,138 @@
-"""Scores of Dask collections from counts and sums that add up over blocks."""
+"""Calibrated predictions of Dask collections, lazily, block by block."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import check_is_fitted
 
-from coolhead.dask.blocks import align, per_block, whole
-from coolhead.dask.prediction import query
+from coolhead.dask.blocks import Table, align, per_block, whole
 from coolhead.dask.solving import name_codes
-from coolhead.metrics.bins import equal_width_index, gap_sums
-from coolhead.metrics.intervals import check_count
+from coolhead.metrics.bins import (
+    check_count,
+    correctness_and_confidence,
+    equal_width_index,
+    gap_sums,
+)
 from coolhead.metrics.scores import score_calibrated
-from coolhead.metrics.vectors import correctness_and_confidence
-from coolhead.numerics.checks import as_logits, check_labels
+from coolhead.models.outputs import check_calibrator
+from coolhead.numerics.blocks import computing_dtype
+from coolhead.numerics.checks import as_logits
 
-SUMS = ("n_samples", "correct", "confidence", "log_loss", "brier")
+
+def temperature(calibrator: Any, logits: Any, features: Any = None) -> Any:
+    """Temperature of each row, a Dask array (n,).
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import dask.array as da
+    >>> data = ch.datasets.simulate_domains([2.0])
+    >>> cal = ch.TemperatureScaling().fit(data.logits, data.labels)
+    >>> logits = da.from_array(data.logits, chunks=(100, -1))
+    >>> ch.dask.temperature(cal, logits)[:2].compute().round(1)
+    array([2.1, 2.1])
+    """
+    check_calibrator(calibrator, temperature=True)
+    return _ask(calibrator, "temperature", query(calibrator, logits, features))
+
+
+def predict_proba(calibrator: Any, logits: Any, features: Any = None) -> Any:
+    """Calibrated probabilities, a Dask array (n, k) with the logits' row blocks.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import dask.array as da
+    >>> data = ch.datasets.simulate_domains([2.0])
+    >>> cal = ch.TemperatureScaling().fit(data.logits, data.labels)
+    >>> logits = da.from_array(data.logits, chunks=(100, -1))
+    >>> ch.dask.predict_proba(cal, logits).numblocks
+    (3, 1)
+    """
+    table = query(calibrator, logits, features)
+    dtype, width = computing_dtype(table["logits"]), table["logits"].shape[1]
+    return _ask(calibrator, "predict_proba", table, (width,), dtype)
+
+
+def confidence(calibrator: Any, logits: Any, features: Any = None) -> tuple[Any, Any]:
+    """Calibrated confidence and predicted class, Dask arrays (n,) each.
+
+    Compute both in one call, ``dask.compute(confidence, predicted)``, to read the data
+    once.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import dask
+    >>> import dask.array as da
+    >>> data = ch.datasets.simulate_domains([2.0])
+    >>> cal = ch.TemperatureScaling().fit(data.logits, data.labels)
+    >>> logits = da.from_array(data.logits, chunks=(100, -1))
+    >>> confidence, predicted = dask.compute(*ch.dask.confidence(cal, logits))
+    >>> confidence.shape, predicted.shape
+    ((300,), (300,))
+    """
+    table = query(calibrator, logits, features)
+    both = _ask(calibrator, "confidence", table, (2,))
+    dtype = computing_dtype(table["logits"])
+    return both[:, 0].astype(dtype), both[:, 1].astype(np.intp)
+
+
+def query(
+    calibrator: Any, logits: Any, features: Any, *, classes: Any = None, **others: Any
+) -> Table:
+    """A table of what the calibrator needs to predict, and of other columns."""
+    check_is_fitted(check_calibrator(calibrator))
+    uses = calibrator.uses_features
+    if uses and features is None:
+        raise ValueError(
+            f"features is missing: {type(calibrator).__name__} uses features"
+        )
+    columns = {"features": features if uses else None, **others}
+    names = getattr(calibrator, "class_names_", None) or classes
+    table, _ = align(logits, classes=names, **columns)
+    found = table["logits"].shape[1]
+    if found != calibrator.n_classes_:
+        raise ValueError(
+            f"logits has {found} columns; wanted {calibrator.n_classes_}, as in fit"
+        )
+    return table
+
+
+def arguments(block: dict[str, np.ndarray]) -> tuple[np.ndarray, Any]:
+    """What a calibrator's methods are called with; scores are given as scores."""
+    logits = block["logits"]
+    return logits[:, 1] if "scores" in block else logits, block.get("features")
+
+
+def _ask(
+    calibrator: Any,
+    method: str,
+    table: Table,
+    shape: tuple[int, ...] = (),
+    dtype: Any = np.float64,
+) -> Any:
+    """What a method of the calibrator says of every row, lazily."""
+    calibrator = whole(calibrator)
+    settings = {"keep_rows": True, "calibrator": calibrator, "method": method}
+    return per_block(_answers, table, shape, dtype=dtype, **settings)
+
+
+def _answers(block: dict[str, np.ndarray], calibrator: Any, method: str) -> np.ndarray:
+    found = getattr(calibrator, method)(*arguments(block))
+    return np.column_stack(found) if isinstance(found, tuple) else found
+
+
+SUMS = ("n_samples", "correct", "confidence", "log_loss", "brier", "n_masked")
 
 
 @dataclass(frozen=True)
 class Evaluation:
     """Scores of all rows, and of each domain if domains were given.
 
+    n_masked : rows whose true class has probability zero; their log loss is infinite
+    and left out of the mean.
     bin_counts, bin_gaps : (bins,) rows of each confidence bin, and the sum of
     correctness minus confidence in it: what a reliability diagram needs.
 
@@ -44,6 +156,7 @@ class Evaluation:
     bin_counts: np.ndarray = field(repr=False)
     bin_gaps: np.ndarray = field(repr=False)
     by_domain: dict[Any, "Evaluation"] = field(default_factory=dict)
+    n_masked: int = 0
 
 
 def evaluate(
@@ -54,6 +167,7 @@ def evaluate(
     features: Any = None,
     sample_domain: Any = None,
     n_bins: int = 15,
+    classes: Any = None,
 ) -> Evaluation:
     """Score a fitted calibrator in one pass over Dask arrays or dataframes.
 
@@ -62,6 +176,8 @@ def evaluate(
     calibrator : fitted. None scores the logits as they are.
     logits, labels, features, sample_domain : the rows, in the same order.
     n_bins : bins of equal width for the calibration error.
+    classes : names of the classes in the order of the columns, where calibrator and
+        columns have none.
 
     Examples
     --------
@@ -79,9 +195,9 @@ def evaluate(
     n_bins = check_count(n_bins, "n_bins")
     others = {"labels": labels, "domains": sample_domain}
     if calibrator is None:
-        table = align(logits, **others)
+        table, _ = align(logits, classes=classes, **others)
     else:
-        table = query(calibrator, logits, features, **others)
+        table = query(calibrator, logits, features, classes=classes, **others)
     names = [None]
     if "domains" in table:
         distinct, table["codes"] = name_codes(table.pop("domains"))
@@ -101,15 +217,16 @@ def evaluate(
 
 
 def expected_calibration_error(
-    labels: Any, probabilities: Any, *, n_bins: int = 15
+    labels: Any, probabilities: Any, *, n_bins: int = 15, classes: Any = None
 ) -> float:
     """`coolhead.expected_calibration_error` of Dask collections, bins of equal width.
 
     Takes labels with probabilities (n, k), or correctness with confidence (n,).
     """
-    # `align` would take (n,) for binary scores: give it a column of its own.
-    table = align(probabilities, labels=labels)
-    flat = table.pop("scores", None) is not None
+    flat = probabilities.ndim == 1
+    # Beside a vector of confidences stands correctness, which is no class.
+    beside = {"correct" if flat else "labels": labels}
+    table, _ = align(probabilities, classes=classes, **beside)
     n_bins = check_count(n_bins, "n_bins")
     sums = per_block(_gaps, table, (n_bins + 1,), n_bins=n_bins, flat=flat)
     *gaps, n_rows = np.asarray(sums.sum(axis=0).compute())
@@ -118,7 +235,8 @@ def expected_calibration_error(
 
 def _gaps(block: dict[str, np.ndarray], n_bins: int, flat: bool) -> np.ndarray:
     found = block["logits"][:, 1] if flat else block["logits"]
-    correct, sure = correctness_and_confidence(block["labels"], found)
+    known = block["correct" if flat else "labels"]
+    correct, sure = correctness_and_confidence(known, found)
     return np.append(gap_sums(correct, sure, n_bins, "width"), len(sure))[None]
 
 
@@ -127,12 +245,13 @@ def _states(
 ) -> np.ndarray:
     """Sums of one block, (1, groups, SUMS and bins)."""
     logits = as_logits(block["logits"])
-    labels = check_labels(block["labels"], logits.shape[1], len(logits))
+    labels = block["labels"]
     found = score_calibrated(calibrator, logits, labels, block.get("features"))
     sure, predicted, losses, briers = found.rows
-    correct = predicted == labels
+    correct, masked = predicted == labels, np.isinf(losses)
     codes = block.get("codes", np.zeros(len(labels), np.uint8)).astype(np.intp)
-    rows = (np.ones(len(labels)), correct, sure, losses, briers)
+    losses = np.where(masked, 0.0, losses)
+    rows = (np.ones(len(labels)), correct, sure, losses, briers, masked)
     sums = [np.bincount(codes, values, n_groups) for values in rows]
     place = codes * n_bins + equal_width_index(sure, n_bins)
     bins = [
@@ -145,17 +264,17 @@ def _states(
 def _score(
     state: np.ndarray, n_bins: int, by_domain: dict[Any, Evaluation] | None = None
 ) -> Evaluation:
-    n_rows = state[0]
-    accuracy, sure, loss, brier = (state[1 : len(SUMS)] / n_rows).tolist()
+    n_rows, correct, sure, loss, brier, masked = state[: len(SUMS)].tolist()
     counts, gaps = state[len(SUMS) :].reshape(2, n_bins)
     return Evaluation(
         n_samples=int(n_rows),
-        accuracy=accuracy,
-        mean_confidence=sure,
+        accuracy=correct / n_rows,
+        mean_confidence=sure / n_rows,
         expected_calibration_error=float(np.abs(gaps).sum() / n_rows),
-        negative_log_likelihood=loss,
-        brier_score=brier,
+        negative_log_likelihood=loss / (n_rows - masked) if masked < n_rows else np.inf,
+        brier_score=brier / n_rows,
         bin_counts=counts.astype(np.intp),
         bin_gaps=gaps,
         by_domain=by_domain or {},
+        n_masked=int(masked),
     )

@@ -1,23 +1,24 @@
 """Fit calibrators on Dask collections; what comes back is an ordinary calibrator."""
 
 import warnings
-from functools import singledispatch
+from dataclasses import replace
+from functools import partial, singledispatch
 from typing import Any
 
 import numpy as np
 
-from coolhead.calibrators.clustered.calibrators import (
+from coolhead.calibrators.clustered import (
     ClusterTemperatures,
     NearestClusterTemperature,
     RegressedTemperature,
     penalty_towards,
     with_fallback,
 )
-from coolhead.calibrators.data import CalibrationData, fit_with, fresh
-from coolhead.calibrators.domains import refuse_source
+from coolhead.calibrators.data import CalibrationData, fit_with, fresh, refuse_source
 from coolhead.calibrators.ensemble import TemperatureEnsemble
 from coolhead.calibrators.temperature import TemperatureScaling
 from coolhead.dask.blocks import (
+    PER_BLOCK,
     Table,
     align,
     block_lengths,
@@ -25,11 +26,19 @@ from coolhead.dask.blocks import (
     per_block,
     whole,
 )
-from coolhead.dask.prediction import arguments
-from coolhead.dask.solving import count_codes, name_codes, small_integer, solve_blocks
-from coolhead.models.kinds import check_calibrator
+from coolhead.dask.evaluate import arguments, query
+from coolhead.dask.solving import (
+    count_codes,
+    name_codes,
+    small_integer,
+    solve_blocks,
+    without_masked,
+)
+from coolhead.models.outputs import check_calibrator
+from coolhead.new_domain import NewDomain
 from coolhead.numerics.checks import check_choice, check_features
-from coolhead.numerics.groups import strided_rows
+from coolhead.numerics.classes import column_names, restore_columns
+from coolhead.numerics.solver import strided_rows
 from coolhead.shift.clusters import Partition, partition_features
 
 SAMPLE_ROWS = 50_000
@@ -45,6 +54,7 @@ def fit(
     source_domain: Any = None,
     reference_features: Any = None,
     sample_weight: Any = None,
+    classes: Any = None,
     sample_rows: int = SAMPLE_ROWS,
 ) -> Any:
     """Fit a calibrator in place on Dask arrays or dataframes, and return it.
@@ -57,6 +67,7 @@ def fit(
     logits, labels, features, sample_domain, sample_weight : as in its own `fit`, with
         the rows in the same order.
     source_domain, reference_features : as in its own `fit`; the latter fit in memory.
+    classes : names of the classes in the order of the columns, as in its own `fit`.
     sample_rows : k-means, and what is fitted in memory, sees this many rows, evenly
         spaced; all rows, if there are no more.
 
@@ -71,8 +82,9 @@ def fit(
     2.1
     """
     refuse_source(check_calibrator(calibrator), source_domain)
-    table = align(
+    table, names = align(
         logits,
+        classes=classes,
         labels=labels,
         features=features if "features" in calibrator.takes else None,
         domains=sample_domain,
@@ -82,11 +94,12 @@ def fit(
         raise ValueError("features is missing: this method uses features")
     parts = [calibrator, *(getattr(calibrator, "members", None) or ())]
     if all(fits_all_rows(type(part)) for part in parts):
-        return _fit_table(calibrator, table, sample_rows)
-    return fit_with(
-        calibrator,
-        _sampled_data(table, sample_rows, source_domain, reference_features),
-    )
+        fit_rows = partial(_fit_table, calibrator, sample_rows=sample_rows)
+        _, n_masked = without_masked(fit_rows, table)
+        calibrator.class_names_ = names
+        return calibrator.note_masked(n_masked)
+    data = _sampled_data(table, sample_rows, source_domain, reference_features)
+    return fit_with(calibrator, replace(data, classes=names))
 
 
 def fits_all_rows(kind: type) -> bool:
@@ -135,7 +148,7 @@ def take_sample(n_rows: int, *collections: Any) -> tuple[np.ndarray, ...]:
            [8]]),)
     """
     first, *others = collections
-    table = align(first, **{f"column {i}": c for i, c in enumerate(others, 1)})
+    table, _ = align(first, **{f"column {i}": c for i, c in enumerate(others, 1)})
     found = sample_table(table, n_rows)
     if found.pop("scores", None) is not None:  # a vector, which was taken for scores
         found["logits"] = found["logits"][:, 1]
@@ -203,7 +216,7 @@ def _fit_clusters(
     # Features are wide and read once; their codes are one byte per row.
     grouped = {**table, "codes": codes.persist()}
     level = solve_blocks(table)
-    sizes = count_codes({"codes": grouped["codes"]}, count).sum(axis=0)
+    sizes = count_codes(grouped, count).sum(axis=0)
     penalty = penalty_towards(level, sizes, calibrator.penalty)
     solved = solve_blocks(grouped, count, penalty)
     # The rows of the sample are not the rows of the fit; nobody needs their clusters.
@@ -214,8 +227,8 @@ def _fit_clusters(
 def _remember(calibrator: Any, table: Table, fitted: ClusterTemperatures) -> Any:
     _shaped(calibrator, table)._remember(fitted)
     if isinstance(calibrator, RegressedTemperature):
-        features = {"features": table["features"]}
-        counts = per_block(_clipped, features, (2,), line=whole(calibrator))
+        columns = {n: table[n] for n in ("features", "weights") if n in table}
+        counts = per_block(_clipped, columns, (2,), line=whole(calibrator))
         n_clipped, n_rows = counts.sum(axis=0).compute()
         calibrator.clipped_share_ = float(n_clipped / n_rows)
     return calibrator
@@ -234,7 +247,7 @@ def _equal_domains(table: Table, domain_weights: str) -> Table:
     columns = {"codes": codes}
     if "weights" in table:
         columns["weights"] = table["weights"]
-    mass = count_codes(columns, len(names)).sum(axis=0)
+    mass = count_codes(columns, len(names), weighted=True).sum(axis=0)
     weights = per_block(_weigh, columns, keep_rows=True, mass=mass)
     return {**table, "weights": weights.persist()}
 
@@ -259,14 +272,67 @@ def sample_table(table: Table, n_rows: int, *names: str) -> dict[str, np.ndarray
     lengths = block_lengths(table)
     stride = np.array([max(1, -(-int(lengths.sum()) // n_rows))])
     before = (np.cumsum(lengths) - lengths)[:, None]
-    columns = {name: table[name] for name in names or table}
-    places = {"before": one_per_block(before)}
-    parts = per_block(_pick, columns | places, dtype=object, stride=stride).compute()
-    return {name: np.concatenate([part[name] for part in parts]) for name in columns}
+    wanted = names or tuple(table)
+    columns = {n: table[n] for n in table if n in wanted or n == "weights"}
+    columns[PER_BLOCK] = one_per_block(before)
+    parts = per_block(_pick, columns, dtype=object, stride=stride).compute()
+    return {name: np.concatenate([part[name] for part in parts]) for name in wanted}
 
 
 def _pick(block: dict[str, np.ndarray], stride: np.ndarray) -> dict[str, np.ndarray]:
-    before = block.pop("before")[0]
+    before = block.pop(PER_BLOCK)[0]
     n_rows = len(next(iter(block.values())))
     picked = strided_rows(np.zeros(n_rows, np.uint8), stride, before)
     return {name: column[picked] for name, column in block.items()}
+
+
+def new_domain(
+    calibrator: Any,
+    logits: Any,
+    features: Any = None,
+    *,
+    sample_rows: int = SAMPLE_ROWS,
+    **settings: Any,
+) -> NewDomain:
+    """`NewDomain` of Dask arrays or dataframes; its calibrator predicts on all rows.
+
+    Parameters
+    ----------
+    calibrator : fitted, one that divides the logits by a temperature.
+    logits, features : as in `NewDomain`, with the rows in the same order.
+    sample_rows : so many rows, evenly spaced, are brought together; all, if there are
+        no more. Rows keep the numbers they have among all.
+    **settings : of `NewDomain`.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import dask.array as da
+    >>> data = ch.datasets.simulate_domains([1.0, 1.5, 2.0, 1.5])
+    >>> seen, unseen = data.select("site-0", "site-1", "site-2"), data.select("site-3")
+    >>> cal = ch.TemperatureScaling().fit(seen.logits, seen.labels)
+    >>> known = ch.new_domain.learn_evidence(
+    ...     cal, seen.logits, seen.labels, sample_domain=seen.domains
+    ... )
+    >>> logits = da.from_array(unseen.logits, chunks=(100, -1))
+    >>> there = ch.dask.new_domain(cal, logits, evidence=known)
+    >>> 0 < there.accuracy.low < there.accuracy.high < 1
+    True
+    """
+    own = column_names(logits)
+    table = query(calibrator, logits, features, extra=features)
+    if "extra" in table:
+        # Even where it is not needed to predict, it tells what lies outside.
+        table["features"] = table.pop("extra")
+    logits, features = arguments(sample_table(table, sample_rows))
+    logits = restore_columns(logits, own, getattr(calibrator, "class_names_", None))
+    n_rows = int(block_lengths(table).sum())
+    step = max(1, -(-n_rows // sample_rows))
+    return NewDomain(
+        calibrator,
+        logits,
+        features,
+        row_numbers=np.arange(0, n_rows, step),
+        drawn_from=n_rows if step > 1 else None,
+        **settings,
+    )

@@ -5,37 +5,56 @@ Before it, one pass checks the rows and brings back the few thousand from which 
 search starts: the same rows as in memory, so the same steps follow.
 """
 
+import warnings
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from coolhead.dask.blocks import Table, align, block_lengths, one_per_block, per_block
-from coolhead.numerics.checks import (
-    as_logits,
-    check_domains,
-    check_labels,
-    check_weights,
+from coolhead.dask.blocks import (
+    PER_BLOCK,
+    Table,
+    align,
+    block_lengths,
+    one_per_block,
+    per_block,
 )
-from coolhead.numerics.groups import (
+from coolhead.numerics.checks import as_logits, check_domains
+from coolhead.numerics.moments import Rows, peak_rows, summarise_rows
+from coolhead.numerics.solver import (
     Evaluate,
     Groups,
+    Penalty,
+    Solution,
     Sums,
+    TemperatureFit,
+    TemperatureProblem,
     Totals,
+    as_fit,
     group_sums,
     group_totals,
+    solve,
     strided_rows,
     warm_start_strides,
 )
-from coolhead.numerics.moments import Rows, peak_rows, summarise_rows
-from coolhead.numerics.newton import Penalty
-from coolhead.numerics.solution import Solution, TemperatureFit, as_fit
-from coolhead.numerics.solving import TemperatureProblem, solve
 from coolhead.numerics.temperature import solving_dtype
+from coolhead.numerics.weights import check_weights, masked_message, masked_rows
+
+Found = TypeVar("Found")
+
+
+class MaskedLabels(ValueError):
+    """Labels of masked classes, in data that were taken to have none."""
 
 
 def fit_temperature(
-    logits: Any, labels: Any, *, groups: Any = None, sample_weight: Any = None
+    logits: Any,
+    labels: Any,
+    *,
+    groups: Any = None,
+    sample_weight: Any = None,
+    classes: Any = None,
 ) -> TemperatureFit:
     """`coolhead.fit_temperature` of Dask arrays or dataframes.
 
@@ -43,16 +62,43 @@ def fit_temperature(
     ----------
     logits : (n, k), or (n,) scores of a binary classifier.
     labels, groups, sample_weight : (n,), in the same order.
+    classes : names of the classes in the order of the columns.
 
     The data are read about four times; `persist` them first if they fit in the
     cluster's memory.
     """
-    table = align(logits, labels=labels, groups=groups, weights=sample_weight)
+    columns = {"labels": labels, "groups": groups, "weights": sample_weight}
+    table, _ = align(logits, classes=classes, **columns)
     names = None
     if groups is not None:
         names, codes = name_codes(table.pop("groups"))
         table["codes"] = codes.persist()
-    return as_fit(solve_blocks(table, 1 if names is None else len(names)), names)
+    n_groups = 1 if names is None else len(names)
+    solution, _ = without_masked(partial(solve_blocks, n_groups=n_groups), table)
+    return as_fit(solution, names)
+
+
+def without_masked(fit: Callable[[Table], Found], table: Table) -> tuple[Found, int]:
+    """Fit on the rows whose class is not masked; return how many were left out.
+
+    Such rows are rare: only a fit that meets one pays for the passes that find all.
+    """
+    try:
+        return fit(table), 0
+    except MaskedLabels:
+        pass
+    names = ("logits", "labels", "weights")
+    columns = {name: table[name] for name in names if name in table}
+    weights = per_block(_unmasked_weights, columns, keep_rows=True).persist()
+    counts = per_block(_count_masked, columns, (2,)).sum(axis=0).compute()
+    n_masked, n_rows = map(int, counts)
+    if n_masked == n_rows:
+        raise ValueError(
+            "labels holds a masked class in every row that counts; wanted a row whose "
+            "class has a probability above zero"
+        )
+    warnings.warn(masked_message(n_masked, n_rows), stacklevel=4)
+    return fit({**table, "weights": weights}), n_masked
 
 
 def solve_blocks(
@@ -76,6 +122,17 @@ def solve_blocks(
     )
     dtype = solving_dtype(table["logits"], int(totals.n_samples.sum()))
     return solve(TemperatureProblem(totals, rough, single, double, dtype), penalty)
+
+
+def _unmasked_weights(block: dict[str, np.ndarray]) -> np.ndarray:
+    weights = block.get("weights", np.ones(len(block["labels"])))
+    masked = masked_rows(as_logits(block["logits"]), block["labels"])
+    return np.where(masked, 0.0, weights)
+
+
+def _count_masked(block: dict[str, np.ndarray]) -> np.ndarray:
+    masked = masked_rows(as_logits(block["logits"]), block["labels"])
+    return np.array([[masked.sum(), len(masked)]], np.float64)
 
 
 def name_codes(column: Any) -> tuple[np.ndarray, Any]:
@@ -117,16 +174,19 @@ def _group_counts(table: Table, n_groups: int) -> np.ndarray:
     """Rows of every block in every group, (blocks, groups)."""
     if "codes" not in table:
         return block_lengths(table)[:, None]
-    return count_codes({"codes": table["codes"]}, n_groups).astype(np.intp)
+    return count_codes(table, n_groups).astype(np.intp)
 
 
-def count_codes(columns: Table, n_groups: int) -> np.ndarray:
+def count_codes(table: Table, n_groups: int, *, weighted: bool = False) -> np.ndarray:
     """Rows, or the sum of their weights, of every block and group, (blocks, groups)."""
-    return per_block(_count, columns, (n_groups,), n_groups=n_groups).compute()
+    columns = {name: table[name] for name in ("codes", "weights") if name in table}
+    settings = {"n_groups": n_groups, "weighted": weighted}
+    return per_block(_count, columns, (n_groups,), **settings).compute()
 
 
-def _count(block: dict[str, np.ndarray], n_groups: int) -> np.ndarray:
-    counts = np.bincount(block["codes"], block.get("weights"), n_groups)
+def _count(block: dict[str, np.ndarray], n_groups: int, weighted: bool) -> np.ndarray:
+    weights = block.get("weights") if weighted else None
+    counts = np.bincount(block["codes"], weights, n_groups)
     return counts[None].astype(np.float64)
 
 
@@ -135,7 +195,7 @@ def _look(
 ) -> tuple[Totals, list[tuple]]:
     """Check every row; totals of the groups, and the rows to start from."""
     before = np.cumsum(counts, axis=0) - counts
-    columns = {**table, "before": one_per_block(before)}
+    columns = {**table, PER_BLOCK: one_per_block(before)}
     parts = per_block(_look_at_block, columns, dtype=object, strides=strides)
     found = list(parts.compute())
     sums = np.sum([totals for totals, _ in found], axis=0)
@@ -148,7 +208,7 @@ def _look(
 def _look_at_block(
     block: dict[str, np.ndarray], strides: np.ndarray | None
 ) -> tuple[np.ndarray, tuple | None]:
-    before = block.pop("before")[0]
+    before = block.pop(PER_BLOCK)[0]
     if not len(block["logits"]):
         return np.zeros((len(Totals._fields), len(before))), None
     rows, groups, labels = _open(block, int(before.sum()), len(before))
@@ -166,11 +226,13 @@ def _open(
     """Rows with their groups; the weights stand in for shares until mass is known."""
     try:
         logits = as_logits(block["logits"])
-        labels = check_labels(block["labels"], logits.shape[1], len(logits))
-        weights = block.get("weights", np.ones(len(logits)))
-        if weights.any():  # a block may well hold nothing but zeros
-            check_weights(weights, len(logits))
+        labels, weights = block["labels"], block.get("weights", np.ones(len(logits)))
+        check_weights(weights, len(logits))
+        if masked_rows(logits, labels).any():
+            raise MaskedLabels("labels holds a masked class")
         rows = summarise_rows(logits, labels, scores="scores" in block)
+    except MaskedLabels:
+        raise
     except ValueError as error:
         raise ValueError(f"block from row {first_row} on: {error}") from None
     codes = block.get("codes", np.zeros(len(logits), np.uint8))

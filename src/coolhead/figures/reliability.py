@@ -1,14 +1,30 @@
 """The reliability diagram: is 80 % sure right 80 % of the time?"""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from coolhead.figures.style import AFTER, BEFORE, GREY, INK, PALE, PAPER, canvas
-from coolhead.figures.tables import of_method, read_frame
-from coolhead.numerics.proportions import proportion_error
+from coolhead.figures.style import (
+    AFTER,
+    BASELINE,
+    BEFORE,
+    GREY,
+    INK,
+    LINES,
+    PALE,
+    PAPER,
+    canvas,
+    of_method,
+    read_frame,
+    rows_height,
+    shorten,
+    wide_means,
+)
+from coolhead.numerics.weights import proportion_error
 
 # Part of a bin that its bar fills, and the height of the strip of counts.
 FILL = 0.88
@@ -135,3 +151,131 @@ def _sums(frame: pl.DataFrame, method: str | None) -> list[np.ndarray]:
     number = frame["bin"].to_numpy()
     columns = ("n", "sum_confidence", "sum_correct")
     return [np.bincount(number, frame[name].to_numpy()) for name in columns]
+
+
+def confidence_histogram(
+    bins: Any,
+    ax: Any = None,
+    *,
+    method: str = BASELINE,
+    labels: Mapping[str, str] | None = None,
+) -> Any:
+    """How often each confidence occurs, right and wrong answers apart.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import polars as pl
+    >>> bins = pl.DataFrame(
+    ...     {
+    ...         "method": "uncalibrated",
+    ...         "low": [0.0, 0.5],
+    ...         "high": [0.5, 1.0],
+    ...         "n": [30, 70],
+    ...         "n_correct": [12, 50],
+    ...     }
+    ... )
+    >>> ax = ch.figures.confidence_histogram(bins)
+    """
+    frame = of_method(read_frame(bins, "histogram"), method)
+    sums = frame.group_by("low", "high").agg(pl.col("n", "n_correct").sum()).sort("low")
+    share = 100 / max(int(sums["n"].sum()), 1)
+    right, total = (share * sums[name].to_numpy() for name in ("n_correct", "n"))
+    low, width = sums["low"].to_numpy(), (sums["high"] - sums["low"]).to_numpy()
+    look = {"fc": BEFORE, "ec": PAPER, "lw": 0, "hatch": "///", "label": "wrong"}
+    with canvas(ax, (4.6, 2.4)) as ax:
+        ax.bar(low, right, width, align="edge", color=AFTER, label="right")
+        ax.bar(low, total - right, width, right, align="edge", **look)
+        ax.set(xlim=(0, 1), xlabel="confidence", ylabel="rows (%)")
+        ax.set_title((labels or {}).get(method, method))
+        # Room for the legend above the highest bar.
+        ax.set_ylim(0, 1.25 * max(total.max(initial=0), 1e-9))
+        ax.legend(loc="upper left", ncols=2)
+    return ax
+
+
+def selective_prediction(
+    curves: Any,
+    ax: Any = None,
+    *,
+    methods: Sequence[str] = (),
+    labels: Mapping[str, str] | None = None,
+    **line: Any,
+) -> Any:
+    """Accuracy when only the most confident share of the rows is answered.
+
+    Parameters
+    ----------
+    curves : the table ``selective``, averaged where there are several splits, or the
+        result of `coolhead.metrics.risk_coverage_curve`
+    methods : the methods of the table to draw
+    **line : passed to `Axes.plot`
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> curve = ch.metrics.risk_coverage_curve([1, 1, 0, 1], [0.9, 0.8, 0.6, 0.5])
+    >>> ax = ch.figures.selective_prediction(curve, label="ensemble")
+    """
+    with canvas(ax) as ax:
+        for (name, share, right), style in zip(_lines(curves, methods), cycle(LINES)):
+            look = {}
+            if name is not None:
+                label = (labels or {}).get(name, name)
+                look = {"color": style[0], "ls": style[1], "label": label}
+            ax.plot(100 * share, 100 * right, **(look | line))
+        if methods:
+            ax.legend(loc="best")
+        ax.set(xlim=(0, 100), xlabel="rows answered, the surest first (%)")
+        ax.set_ylabel("accuracy among them (%)")
+        ax.grid(axis="y")
+    return ax
+
+
+def _lines(curves: Any, methods: Sequence[str]) -> list[tuple[Any, Any, Any]]:
+    """Name, coverage and accuracy of each line."""
+    if hasattr(curves, "risk"):
+        return [(None, curves.coverage, 1 - curves.risk)]
+    frame = read_frame(curves, "selective")
+    mean = pl.col("accuracy").mean()
+    found = []
+    for name in methods:
+        own = of_method(frame, name).group_by("coverage").agg(mean).sort("coverage")
+        found.append((name, own["coverage"].to_numpy(), own["accuracy"].to_numpy()))
+    return found
+
+
+def before_after(
+    results: Any, ax: Any = None, *, method: str, baseline: str = BASELINE
+) -> Any:
+    """ECE of every split before and after one method, the worst split on top.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import polars as pl
+    >>> results = pl.DataFrame(
+    ...     {
+    ...         "split": ["art > photo", "art > sketch"] * 2,
+    ...         "method": ["uncalibrated"] * 2 + ["set-level"] * 2,
+    ...         "metric": "ece_mean",
+    ...         "value": [0.20, 0.30, 0.05, 0.12],
+    ...     }
+    ... )
+    >>> ax = ch.figures.before_after(results, method="set-level")   # or a run's folder
+    """
+    wide = wide_means(results, "split", [baseline, method]).drop_nulls().sort(baseline)
+    before, after = wide[baseline].to_numpy(), wide[method].to_numpy()
+    rows, worse = np.arange(len(wide)), after > before
+    with canvas(ax, (4.6, rows_height(len(wide)))) as ax:
+        for chosen, colour in ((~worse, AFTER), (worse, BEFORE)):
+            ends = rows[chosen], before[chosen], after[chosen]
+            ax.hlines(*ends, colour, lw=2, alpha=0.45)
+        ax.scatter(before, rows, s=26, facecolor="white", edgecolor=BEFORE, zorder=3)
+        ax.scatter(after, rows, s=26, color=AFTER, zorder=4)
+        ax.set_yticks(rows, map(shorten, wide["split"]))
+        ax.set_xlim(left=0)
+        ax.set_ylim(-0.6, len(wide) - 0.4)
+        ax.set_xlabel("ECE (%): ○ before, ● after")
+        ax.grid(axis="x")
+    return ax

@@ -1,9 +1,15 @@
 """The look of every figure: colours the colour-blind can tell apart, plain text."""
 
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib.resources import as_file, files
+from io import StringIO
+from os import PathLike
+from pathlib import Path
 from typing import Any
+
+import polars as pl
 
 INK, GREY, PALE, GRID, PAPER = "#1f2933", "#5b6670", "#aeb6bf", "#e3e7eb", "#ffffff"
 BEFORE, AFTER = "#d9731a", "#2b6cb0"
@@ -94,3 +100,53 @@ def _texts(ax: Any) -> dict[Any, str]:
     from matplotlib.text import Text
 
     return {text: text.get_text() for text in ax.findobj(Text)}
+
+
+def draw_svg(size: tuple[float, float], draw: Callable[[Any], Any], title: str) -> str:
+    """Draw on a new figure of this size in inches and return the text of the SVG.
+
+    The figure is apart from pyplot: no window, nothing left behind. `draw` gets it;
+    `title` says in words what it shows, to those who cannot see it.
+    """
+    from matplotlib.figure import Figure
+
+    target = StringIO()
+    with figure_style(), warnings.catch_warnings():
+        # The reader's program has the letters that the fonts at hand here lack.
+        warnings.filterwarnings("ignore", "Glyph", UserWarning)
+        figure = Figure(figsize=size, layout="constrained")
+        draw(figure)
+        about = {"Date": None, "Title": title}
+        figure.savefig(target, format="svg", metadata=about)
+    return target.getvalue()
+
+
+def read_frame(table: Any, name: str) -> pl.DataFrame:
+    """The frame itself, or that table of the run whose folder is given."""
+    if not isinstance(table, str | PathLike):
+        return table
+    places = [Path(table, folder, f"{name}.parquet") for folder in ("", "details")]
+    found = [path for path in places if path.is_file()]
+    if not found:
+        raise ValueError(f"{table} holds no {name}.parquet; is it the folder of a run?")
+    return pl.read_parquet(found[0])
+
+
+def of_method(frame: pl.DataFrame, method: str) -> pl.DataFrame:
+    """Rows of one method, which must be there."""
+    if method not in (known := list(dict.fromkeys(frame["method"]))):
+        raise ValueError(f"method is {method!r}; the table holds {', '.join(known)}")
+    return frame.filter(pl.col("method") == method)
+
+
+def wide_means(
+    results: Any, by: str, methods: Sequence[str] | None = None, metric="ece_mean"
+) -> pl.DataFrame:
+    """Means of a metric in per cent: one row per `by`, one column per method."""
+    frame = read_frame(results, "results").filter(pl.col("metric") == metric)
+    if methods is not None:
+        frame = pl.concat([of_method(frame, name) for name in methods])
+    means = frame.pivot(
+        on="method", index=by, values="value", aggregate_function="mean"
+    )
+    return means.with_columns(pl.exclude(by).cast(pl.Float64) * 100)

@@ -3,9 +3,8 @@
 None of the families is imported here; a model that exists brought its own.
 """
 
-from coolhead.models.crops import mean_of_crops
 from coolhead.models.dense import dense_rows, predict_dense
-from coolhead.models.reading import leaves_of, logits_from
+from coolhead.models.reading import leaves_of, logits_from, mean_of_crops
 
 __all__ = [
     "dense_rows",

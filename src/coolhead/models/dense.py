@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coolhead.models.kinds import check_calibrator
-from coolhead.numerics.arrays import readable, real_array
+from coolhead.models.outputs import check_calibrator
 from coolhead.numerics.blocks import computing_dtype, row_blocks
+from coolhead.numerics.checks import readable, real_array
 
 IGNORED = -100  # what torch's cross entropy leaves out by default
 

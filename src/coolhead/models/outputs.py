@@ -1,17 +1,36 @@
-"""What models return: tensors, objects with logits, lists of scores by class."""
+"""What was given: a calibrator of logits, or something that predicts from X."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from coolhead.numerics.arrays import real_array
-from coolhead.numerics.checks import as_logits
-from coolhead.numerics.masks import pad_options
-from coolhead.numerics.probabilities import check_probabilities, refuse_probabilities
+from coolhead.numerics.checks import (
+    as_logits,
+    check_probabilities,
+    real_array,
+    refuse_probabilities,
+)
+from coolhead.numerics.classes import sort_names
+from coolhead.numerics.moments import pad_options
 
-NUMBERED = re.compile(r"LABEL_([0-9]+)")
+
+def check_calibrator(calibrator: Any, *, temperature: bool = False) -> Any:
+    """Refuse what does not predict from logits, or has no temperature if one is asked.
+
+    A scikit-learn wrapper predicts from X: given logits, it would take them for that.
+    """
+    if not hasattr(calibrator, "uses_features"):
+        raise TypeError(
+            f"calibrator is a {type(calibrator).__name__}; wanted a calibrator of "
+            "logits: of a CalibratedClassifier that is its calibrator_"
+        )
+    if temperature and not hasattr(calibrator, "temperature"):
+        raise TypeError(
+            f"calibrator is a {type(calibrator).__name__}; wanted a fitted calibrator "
+            "that divides the logits by a temperature, such as AutoCalibrator"
+        )
+    return calibrator
 
 
 class Reading(NamedTuple):
@@ -131,7 +150,7 @@ def _by_class(rows: Sequence[Any], classes: Any) -> np.ndarray:
         )
     if _is_labelled(rows[0]):
         rows = [{found["label"]: found["score"] for found in row} for row in rows]
-    names = sorted(rows[0], key=_place) if classes is None else list(classes)
+    names = sort_names(rows[0]) if classes is None else list(classes)
     wrong = [number for number, row in enumerate(rows) if set(row) != set(names)]
     if wrong:
         found = list(rows[wrong[0]])
@@ -139,9 +158,3 @@ def _by_class(rows: Sequence[Any], classes: Any) -> np.ndarray:
             f"the scores of row {wrong[0]} are of the classes {found}; wanted {names}"
         )
     return np.array([[row[name] for name in names] for row in rows], np.float64)
-
-
-def _place(name: Any) -> tuple[int, Any]:
-    """LABEL_2 comes before LABEL_10; other names are sorted as they are."""
-    found = NUMBERED.fullmatch(name) if isinstance(name, str) else None
-    return (0, int(found[1])) if found else (1, name)

@@ -5,22 +5,27 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from scipy.special import log_softmax, logsumexp
 from sklearn.base import is_outlier_detector, is_regressor
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 
-from coolhead.models import (
-    catboost,
-    keras,
-    lightgbm,
-    scikit_learn,
-    torch,
-    transformers,
-    xgboost,
+from coolhead.models.libraries import (
+    catboost_leaves,
+    catboost_logits,
+    keras_logits,
+    lightgbm_leaves,
+    lightgbm_logits,
+    scikit_learn_leaves,
+    scikit_learn_logits,
+    torch_logits,
+    transformers_logits,
+    xgboost_leaves,
+    xgboost_logits,
 )
 from coolhead.models.outputs import Reading, read_output
-from coolhead.numerics.checks import check_logit_values
+from coolhead.numerics.checks import check_choice, check_logit_values, real_array
 
 
 class Family(NamedTuple):
@@ -36,12 +41,12 @@ class Family(NamedTuple):
 
 # By the package that a model's class, or one it inherits from, was defined in.
 FAMILIES = {
-    "lightgbm": Family(lightgbm.logits, lightgbm.leaves),
-    "xgboost": Family(xgboost.logits, xgboost.leaves),
-    "catboost": Family(catboost.logits, catboost.leaves),
-    "transformers": Family(transformers.logits),
-    "keras": Family(keras.logits),
-    "torch": Family(torch.logits),
+    "lightgbm": Family(lightgbm_logits, lightgbm_leaves),
+    "xgboost": Family(xgboost_logits, xgboost_leaves),
+    "catboost": Family(catboost_logits, catboost_leaves),
+    "transformers": Family(transformers_logits),
+    "keras": Family(keras_logits),
+    "torch": Family(torch_logits),
 }
 
 
@@ -112,7 +117,7 @@ def _read(model: Any, X: Any, gives: str | None, name: str) -> Reading:
     if family is not None:
         return family.logits(model, X)
     if hasattr(model, "decision_function") or hasattr(model, "predict_proba"):
-        return scikit_learn.logits(model, X)
+        return scikit_learn_logits(model, X)
     if callable(model):
         return read_output(model(X), gives, None, name)
     raise TypeError(
@@ -165,7 +170,7 @@ def check_leaves(model: Any) -> Callable[[Any, Any], np.ndarray]:
     """How leaves of a model are asked for; a model without trees is refused."""
     model = innermost(model)
     family = FAMILIES.get(package_of(model))
-    found = scikit_learn.leaves if family is None else family.leaves
+    found = scikit_learn_leaves if family is None else family.leaves
     if found is None or (family is None and not hasattr(model, "apply")):
         raise ValueError(
             f"features is 'leaves', but {type(model).__name__} has no trees to ask; "
@@ -213,3 +218,35 @@ def _refuse_other_tasks(model: Any) -> None:
             f"model is a {type(model).__name__}, which does not tell classes apart; "
             "wanted a classifier"
         )
+
+
+def mean_of_crops(logits: Any, *, of: str = "logits") -> np.ndarray:
+    """Logits (n, k) out of those of every crop, (n, crops, k).
+
+    Parameters
+    ----------
+    logits : of the same number of crops for each row; a class that is masked (-inf) in
+        some crop of a row is masked in the row.
+    of : what is averaged. "logits", the usual way, is the geometric mean of what the
+        crops say; "probabilities" the arithmetic mean, whose logarithms are returned.
+        The latter is never surer than the surest crop. Calibrate what you serve: the
+        two need different temperatures.
+
+    Examples
+    --------
+    >>> mean_of_crops([[[0.0, 2.0], [0.0, 4.0]]])
+    array([[0., 3.]])
+    """
+    check_choice(of, "of", "logits", "probabilities")
+    array = real_array(logits, "logits")
+    if array.ndim != 3 or 0 in array.shape:
+        raise ValueError(
+            f"logits has shape {array.shape}; wanted (n, crops, k), of several crops"
+        )
+    check_logit_values(array.reshape(-1, array.shape[2]), "logits of all crops")
+    wide = array.astype(np.promote_types(array.dtype, np.float32))
+    if of == "logits":
+        return wide.mean(axis=1)
+    masked = np.isneginf(wide).any(axis=1)
+    mean = logsumexp(log_softmax(wide, axis=2), axis=1) - np.log(array.shape[1])
+    return np.where(masked, -np.inf, mean).astype(wide.dtype)
