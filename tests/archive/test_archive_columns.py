@@ -7,7 +7,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from coolhead.archive import DomainArchive
+from coolhead.io.archive import DomainArchive
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ LOGITS = np.array([[1.0, 2.0, 3.0]] * 4)
         ({"logits": LOGITS, "labels": [0, 1, 2, 3]}, "labels holds 3 in row 3"),
         ({"logits": LOGITS, "labels": [0, -1, 2, -1]}, r"-1 in row 1 \(2 such"),
         ({"logits": LOGITS, "labels": [0.0, 1, 2, 1]}, "type float64"),
-        ({"logits": LOGITS, "labels": [0, 1]}, "labels has 2 rows"),
+        ({"logits": LOGITS, "labels": [0, 1]}, "labels has 2 entries"),
         ({"logits": LOGITS, "domains": ["a"]}, "domains has 1 rows"),
         ({"logits": LOGITS, "domains": ["a", None, "b", "b"]}, "no name in row 1"),
         ({"logits": LOGITS, "domains": [0.5] * 4}, "domains has type float64"),

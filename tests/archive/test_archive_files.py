@@ -12,8 +12,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
-from coolhead.archive import DomainArchive, load_archive
-from coolhead.archive.strings import pack_strings
+from coolhead.io.archive import DomainArchive
+from coolhead.io.predictions import pack_strings
+from coolhead.io.reading import load_archive
 
 
 @pytest.fixture
@@ -103,7 +104,7 @@ def test_strings_survive(tmp_path):
 
 MEASURE = """
 import sys
-from coolhead.archive import load_archive
+from coolhead.io import load_archive
 
 def anonymous_and_peak():
     fields = dict(line.split(":") for line in open("/proc/self/status"))

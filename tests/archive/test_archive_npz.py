@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from coolhead.archive import load_archive
+from coolhead.io.reading import load_archive
 
 LOGITS = np.arange(12.0).reshape(4, 3)
 

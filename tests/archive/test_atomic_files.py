@@ -6,8 +6,8 @@ import stat
 import numpy as np
 import pytest
 
-from coolhead.archive import DomainArchive
-from coolhead.files import atomic_path
+from coolhead.io.archive import DomainArchive
+from coolhead.io.files import atomic_path
 
 
 def test_failure_keeps_the_old_file(tmp_path):
@@ -70,7 +70,7 @@ def test_disk_full_while_saving(tmp_path, monkeypatch):
         with open("/dev/full", "w") as handle:
             handle.write("x" * 100_000)
 
-    monkeypatch.setattr("coolhead.archive.formats.safetensors.save_file", full)
+    monkeypatch.setattr("coolhead.io.safetensors.save_file", full)
     with pytest.raises(OSError, match="No space left"):
         archive.save(path)
     assert path.read_bytes() == before

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from coolhead.archive.pages import give_back_pages
+from coolhead.io.reading import give_back_pages
 
 
 def resident(path):

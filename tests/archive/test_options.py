@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import coolhead as ch
-from coolhead.archive import open_predictions, stream_blocks
+from coolhead.io.reading import open_predictions, stream_blocks
 
 
 def harness_line(number, scores, target, texts=None):

@@ -6,16 +6,17 @@ import numpy as np
 import polars as pl
 import pytest
 
-from coolhead.archive import (
+from coolhead.io.archive import DomainArchive
+from coolhead.io.reading import (
     Block,
-    DomainArchive,
+    block_length,
     load_archive,
     open_predictions,
+    sample_blocks,
+    sample_length,
     stream_blocks,
 )
-from coolhead.archive.sample import sample_blocks, sample_length
-from coolhead.archive.stream import block_length
-from coolhead.archive.write import Written, write_blocks
+from coolhead.io.write import Written, write_blocks
 
 RNG = np.random.default_rng(0)
 N_ROWS = 103
@@ -93,8 +94,8 @@ def write_lists(path):
 
 
 def write_shuffled(path):
-    """Columns in any order, numbered from one, as float64 text."""
-    table = as_table()
+    """Columns in any order, numbered from one like the labels, as float64 text."""
+    table = as_table().with_columns(pl.col("label") + 1)
     names = {f"logit_{i}": f"logit_{i + 1}" for i in range(3)}
     table = table.rename(names)
     table.select(sorted(table.columns, reverse=True)).write_csv(path)
@@ -223,7 +224,7 @@ def test_csv_pieces_may_be_cut_anywhere(tmp_path, monkeypatch, ending, last):
     assert [len(block) for block in whole] == [40]
     assert whole[0].domains[2] == "of two\nlines"
     for size in (1, 7, 50, 333):
-        monkeypatch.setattr("coolhead.archive.formats.tables.BYTES_PER_PIECE", size)
+        monkeypatch.setattr("coolhead.io.tables.BYTES_PER_PIECE", size)
         parts = list(stream_blocks(open_predictions(path), n_rows=9))
         logits = np.concatenate([part.logits for part in parts])
         assert np.array_equal(logits, whole[0].logits)
@@ -273,10 +274,10 @@ def test_pieces_that_must_be_held_are_told_beforehand(tmp_path, monkeypatch, end
     opened = open_predictions(path)
     assert 0.9 * values.nbytes < opened.held_bytes < 1.1 * values.nbytes
     assert sum(map(len, stream_blocks(opened))) == 3000  # silent
-    monkeypatch.setattr("coolhead.archive.stream.HELD_SILENTLY", values.nbytes)
+    monkeypatch.setattr("coolhead.io.reading.HELD_SILENTLY", values.nbytes)
     with pytest.warns(UserWarning, match=r"x\..*held whole.*row groups of"):
         assert sum(map(len, stream_blocks(opened))) == 3000
-    monkeypatch.setattr("coolhead.archive.stream.machine_memory", lambda: 1e4)
+    monkeypatch.setattr("coolhead.io.reading.machine_memory", lambda: 1e4)
     with pytest.raises(ValueError, match="GB that there are"):
         next(stream_blocks(opened))
     table.write_parquet(tmp_path / "small.parquet", row_group_size=100)

@@ -6,8 +6,8 @@ from test_shift_aware import drifting_world
 
 from coolhead.calibrators.auto import AutoCalibrator
 from coolhead.calibrators.temperature import TemperatureScaling
+from coolhead.io.calibrators import load_calibrator, save_calibrator
 from coolhead.numerics.softmax import log_loss_rows
-from coolhead.persist import load_calibrator, save_calibrator
 
 
 def fit_all(logits, labels, features, domains, **more):

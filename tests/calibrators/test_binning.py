@@ -5,11 +5,15 @@ import pytest
 from scipy.special import gammaln
 from sklearn.isotonic import IsotonicRegression
 
-from coolhead.baselines.binning.bayesian import BayesianBinning, fit_averaged_steps
-from coolhead.baselines.binning.histogram import HistogramBinning
-from coolhead.baselines.binning.isotonic import IsotonicCalibration
-from coolhead.baselines.binning.one_score import read_steps, replace_top
-from coolhead.baselines.binning.platt import PlattScaling
+from coolhead.baselines.binning import (
+    BayesianBinning,
+    HistogramBinning,
+    IsotonicCalibration,
+    PlattScaling,
+    fit_averaged_steps,
+    read_steps,
+    replace_top,
+)
 from coolhead.metrics import expected_calibration_error
 from coolhead.numerics.softmax import confidence, softmax
 from simulate import logits_and_labels
@@ -130,7 +134,7 @@ def plain_bbq(scores, hits, query):
     logs, values = [], []
     low, high = max(1, int(n ** (1 / 3) / 10)), int(np.ceil(10 * n ** (1 / 3)))
     for n_bins in range(low, high + 1):
-        cuts = [i * n // n_bins for i in range(n_bins + 1)]
+        cuts = [-(-i * n // n_bins) for i in range(n_bins + 1)]
         edges = [0.0, *[(scores[c - 1] + scores[c]) / 2 for c in cuts[1:-1]], 1.0]
         total, means = 0.0, []
         for b in range(n_bins):

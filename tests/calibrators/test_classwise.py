@@ -1,13 +1,19 @@
 """Vector, matrix, BCTS and Platt, against logistic regression and by their limits."""
 
+import time
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
-from coolhead.baselines.binning.platt import PlattScaling, scores_of
-from coolhead.baselines.classwise.matrix import MatrixScaling
-from coolhead.baselines.classwise.vector import BiasCorrectedTemperature, VectorScaling
+from coolhead.baselines.binning import PlattScaling, scores_of
+from coolhead.baselines.classwise import (
+    MOST_CLASSES,
+    BiasCorrectedTemperature,
+    MatrixScaling,
+    VectorScaling,
+)
 from coolhead.calibrators.temperature import TemperatureScaling
 from simulate import logits_and_labels
 
@@ -136,6 +142,18 @@ def test_unit_of_the_logits_does_not_matter(method):
     small = method.fit(logits, labels).predict_proba(logits)
     large = method.fit(100 * logits, labels).predict_proba(100 * logits)
     np.testing.assert_allclose(small, large, atol=2e-3)
+
+
+@pytest.mark.filterwarnings("ignore:labels never hold")
+@pytest.mark.parametrize("n_classes", [MOST_CLASSES + 1, 20_000])
+def test_a_matrix_of_too_many_classes_is_refused(n_classes):
+    """Before anything is fitted: the solver would need 190 GB for 20,000 classes."""
+    logits, labels = logits_and_labels(30, n_classes)
+    wanted = f"logits has {n_classes} columns, .*; wanted at most {MOST_CLASSES} "
+    start = time.monotonic()
+    with pytest.raises(ValueError, match=f"{wanted}classes, or VectorScaling"):
+        MatrixScaling().fit(logits, labels)
+    assert time.monotonic() - start < 5
 
 
 def test_matrix_is_never_unpenalised():

@@ -5,11 +5,9 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from coolhead.calibrators import AutoCalibrator, data
+from coolhead.calibrators import AutoCalibrator, data, descriptors
 from coolhead.calibrators.data import CalibrationData
-from coolhead.calibrators.shift_aware import descriptors
-from coolhead.calibrators.shift_aware.descriptors import DEFAULT, describe
-from coolhead.calibrators.shift_aware.training import describe_reference
+from coolhead.calibrators.descriptors import DEFAULT, describe, describe_reference
 
 
 @pytest.fixture

@@ -145,7 +145,7 @@ def test_regression_is_the_least_norm_line(domains):
 
 
 def test_regression_through_equal_temperatures_is_constant():
-    from coolhead.calibrators.clustered.line import fit_line
+    from coolhead.calibrators.clustered import fit_line
 
     centers = np.random.default_rng(0).normal(size=(8, 50))
     line = fit_line(centers, np.full(8, 1.7), 0.0)

@@ -5,27 +5,21 @@ import pytest
 from scipy.optimize import approx_fprime
 from sklearn.exceptions import NotFittedError
 
-from coolhead.baselines.classwise.ets import EnsembleTemperatureScaling
-from coolhead.baselines.classwise.vector import VectorScaling
-from coolhead.baselines.density_aware import (
-    DensityAwareTemperature,
-    neighbor_distances,
-)
+from coolhead.baselines.classwise import EnsembleTemperatureScaling, VectorScaling
+from coolhead.baselines.density_aware import DensityAwareTemperature, neighbor_distances
 from coolhead.baselines.multidomain import MultiDomainTemperature
-from coolhead.baselines.parametric.calibrator import (
+from coolhead.baselines.parametric import (
     ParameterizedTemperature,
-    largest_logits,
-)
-from coolhead.baselines.parametric.layers import (
     backward,
     forward,
     initial_layers,
+    largest_logits,
     pack,
     unpack,
 )
 from coolhead.baselines.two_stage import TwoStageCalibration
 from coolhead.calibrators.temperature import TemperatureScaling
-from coolhead.numerics.slopes import affine_slopes, temperature_slopes
+from coolhead.numerics.search import affine_slopes, temperature_slopes
 from coolhead.numerics.softmax import brier_rows, log_loss_rows
 from simulate import logits_and_labels, shifted_domains
 

@@ -6,8 +6,8 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from coolhead.baselines.binning.platt import PlattScaling
-from coolhead.baselines.classwise.vector import VectorScaling
+from coolhead.baselines.binning import PlattScaling
+from coolhead.baselines.classwise import VectorScaling
 from coolhead.baselines.error_oracle import OracleErrorTemperature
 from coolhead.baselines.outside import OutsideCalibrator
 from coolhead.calibrators.temperature import Identity, TemperatureScaling

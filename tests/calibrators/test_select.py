@@ -5,9 +5,8 @@ import pytest
 from sklearn.model_selection import LeaveOneGroupOut
 
 from coolhead.calibrators.base import TemperatureCalibrator
-from coolhead.calibrators.clustered.calibrators import NearestClusterTemperature
-from coolhead.calibrators.select.calibrator import LeaveOneDomainOut, SelectByDomain
-from coolhead.calibrators.select.stacking import pick
+from coolhead.calibrators.clustered import NearestClusterTemperature
+from coolhead.calibrators.select import LeaveOneDomainOut, SelectByDomain, pick
 from coolhead.calibrators.temperature import TemperatureScaling
 from simulate import logits_and_labels, shifted_domains
 
@@ -98,6 +97,7 @@ def test_stack_averages_log_temperatures():
     assert chosen.domains_.tolist() == ["domain-1", "domain-2"]
 
 
+@pytest.mark.filterwarnings("ignore:.*better off uncalibrated")
 def test_source_only_is_fitted_on_source_rows_only():
     logits, labels, _, domains = shifted_domains(n=400)
     chosen = SelectByDomain([TemperatureScaling()]).fit(

@@ -6,20 +6,21 @@ from scipy.optimize import minimize
 from sklearn.decomposition import PCA
 from sklearn.neighbors import NearestNeighbors
 
-from coolhead.calibrators.shift_aware import descriptors as d
-from coolhead.calibrators.shift_aware.calibrator import ShiftAwareTemperature
-from coolhead.calibrators.shift_aware.loglinear import (
+from coolhead.calibrators import descriptors as d
+from coolhead.calibrators.descriptors import describe_reference
+from coolhead.calibrators.shift_aware import (
     LogLinearProblem,
+    ShiftAwareTemperature,
     fit_log_linear,
     fit_path,
+    prefer,
     standardise,
+    thin_domains,
 )
-from coolhead.calibrators.shift_aware.pooled import prefer, thin_domains
-from coolhead.calibrators.shift_aware.training import describe_reference
 from coolhead.calibrators.temperature import TemperatureScaling
+from coolhead.io.calibrators import load_calibrator, save_calibrator
 from coolhead.numerics.moments import summarise_rows
 from coolhead.numerics.softmax import log_loss_rows
-from coolhead.persist import load_calibrator, save_calibrator
 
 RNG = np.random.default_rng(0)
 

@@ -6,22 +6,20 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from coolhead.baselines.transfer.cpcs import CPCS
-from coolhead.baselines.transfer.error_estimate import (
+from coolhead.baselines.transfer import (
+    CPCS,
     KnownErrors,
+    TransCal,
+    WeightedClusterTemperature,
+    WeightedTemperature,
     estimated_accuracy,
     estimated_error,
 )
-from coolhead.baselines.transfer.transcal import TransCal
-from coolhead.baselines.transfer.weighted import (
-    WeightedClusterTemperature,
-    WeightedTemperature,
-)
-from coolhead.calibrators.clustered.calibrators import NearestClusterTemperature
+from coolhead.calibrators.clustered import NearestClusterTemperature
 from coolhead.calibrators.data import CalibrationData, Target, fit_with
-from coolhead.numerics.scan import brier_scan
+from coolhead.numerics.search import brier_scan
 from coolhead.numerics.softmax import brier_rows
-from coolhead.numerics.solution import Status
+from coolhead.numerics.solver import Status
 from coolhead.numerics.temperature import fit_temperature
 from coolhead.shift import density_ratio
 

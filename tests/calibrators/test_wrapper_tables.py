@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
 import coolhead as ch
-from coolhead.calibrators.classifier.table import TablePreparation, is_plain
+from coolhead.classifier.features import TablePreparation, is_plain
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*better off uncalibrated")
 

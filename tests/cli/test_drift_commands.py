@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from coolhead.calibrators import AutoCalibrator
-from coolhead.persist import save_calibrator
+from coolhead.io.calibrators import save_calibrator
 
 
 def fit_and_apply(run, tmp_path, method, predictions, *, garbage=False, labels=True):

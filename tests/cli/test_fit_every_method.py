@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from command_line import simulate_predictions
-from coolhead.cli.methods import DEFAULT_METHOD, method_names
-from coolhead.experiment.methods import find_method
-from coolhead.persist import load_calibrator
+from coolhead.cli.fit import DEFAULT_METHOD, method_names
+from coolhead.io.calibrators import load_calibrator
+from coolhead.methods import find_method
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*better off uncalibrated")
 

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import coolhead as ch
-from coolhead.archive import open_predictions, stream_blocks
+from coolhead.io.reading import open_predictions, stream_blocks
 
 NAMES = ("bird", "cat", "dog")
 

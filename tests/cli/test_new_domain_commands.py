@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import coolhead as ch
-from coolhead.archive import DomainArchive
+from coolhead.io.archive import DomainArchive
 from coolhead.new_domain import learn_evidence
 
 
@@ -36,7 +36,7 @@ def test_from_expectation_to_a_moved_calibrator(files, run):
     code, out, err = run("expect", cal, new, "--json")
     told = json.loads(out)
     assert told["accuracy"]["low"] < told["accuracy"]["estimate"]
-    assert set(told["witnesses"]) == {"left_out", "surer", "agreement", "transport"}
+    assert set(told["estimates"]) == {"left_out", "atc", "agreement", "cot"}
 
     asked = folder / "to_label.csv"
     code, _, err = run("label", cal, new, "--rows", 20, "--out", asked)
@@ -127,7 +127,7 @@ def test_a_long_file_is_told_from_a_sample_whose_rows_keep_their_numbers(
     folder, truth, _ = files
     cal, new = folder / "cal.skops", folder / "new.npz"
     whole = json.loads(run("expect", cal, new, "--json")[1])
-    monkeypatch.setattr("coolhead.archive.sample.MOST_ROWS", 60)
+    monkeypatch.setattr("coolhead.io.reading.MOST_ROWS", 60)
     code, out, err = run("expect", cal, new, "--json")
     assert code == 0, err
     found = json.loads(out)
@@ -152,11 +152,12 @@ def test_a_long_file_is_told_from_a_sample_whose_rows_keep_their_numbers(
     [
         ("row,label\n1,\n", "has no label yet"),
         ("a,b\n1,2\n", "wanted row and label"),
-        ("row,label\n1,cat\n", "wanted a row number and a class name or number"),
+        ("row,label\n1,cat\n", "bad.csv: labels holds 'cat' in row 1"),
         ("row,label\n1,0\n1,2\n", "contradict each other"),
         ("row,label\n5000,0\n", "was not asked for"),
-        ("row,label\n1,nan\n", "wanted a row number and a class name or number"),
-        ("row,label\n1,99\n", "an unknown class"),
+        ("row,label\n1,nan\n", "bad.csv: labels holds 'nan' in row 1"),
+        ("row,label\n1,99\n", "bad.csv: labels holds '99' in row 1"),
+        (f"row,label\n1,{'9' * 500}\n", "bad.csv: labels holds '999"),
     ],
 )
 def test_update_refuses_bad_files(files, run, content, message):

@@ -10,16 +10,16 @@ import numpy as np
 import polars as pl
 import pytest
 
-from coolhead.archive import DomainArchive
-from coolhead.baselines.classwise.vector import VectorScaling
+from coolhead.baselines.classwise import VectorScaling
 from coolhead.calibrators.auto import AutoCalibrator
 from coolhead.calibrators.ensemble import TemperatureEnsemble
 from coolhead.calibrators.temperature import TemperatureScaling
-from coolhead.cli import COMMANDS, application
+from coolhead.cli.commands import COMMANDS, application
+from coolhead.io.archive import DomainArchive
+from coolhead.io.calibrators import load_calibrator, read_header, save_calibrator
 from coolhead.metrics import expected_calibration_error
-from coolhead.numerics.probabilities import logits_from_probabilities
+from coolhead.numerics.checks import logits_from_probabilities
 from coolhead.numerics.softmax import softmax
-from coolhead.persist import load_calibrator, read_header, save_calibrator
 
 OURS = ("fit", "apply", "evaluate", "inspect", "export", "compare")
 

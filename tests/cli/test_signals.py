@@ -10,7 +10,7 @@ import pytest
 # The signal comes inside a callback, in which Python drops whatever is raised.
 IN_CALLBACK = """
 import os, sys, time, weakref
-import coolhead.cli
+import coolhead.cli.commands
 
 class Thing: pass
 
@@ -21,7 +21,7 @@ def work(words, **options):
     time.sleep(20)
     print("to the end")
 
-coolhead.cli.application = lambda: work
+coolhead.cli.commands.application = lambda: work
 coolhead.cli.program()
 """
 
@@ -36,10 +36,156 @@ def test_dropped_by_a_callback(number, code):
     assert "Traceback" not in found.stderr and "to the end" not in found.stdout
 
 
+# Each gets a signal at one moment, in a process of its own.
+DURING_IMPORTS = """
+import os, sys
+
+class Finder:
+    def find_spec(name, *rest):
+        if name == "typer":
+            os.kill(os.getpid(), int(sys.argv[1]))
+
+sys.meta_path.insert(0, Finder)
+from coolhead.cli import program
+program()
+"""
+WHILE_CLEARING_AWAY = """
+import os, pathlib, signal, sys
+import coolhead.cli.commands
+from coolhead.io.files import atomic_path
+
+unlink = pathlib.Path.unlink
+
+def unlink_and_ask(path):
+    for number in (signal.SIGTERM, signal.SIGINT):
+        os.kill(os.getpid(), number)
+    unlink(path)
+
+def work(words, **options):
+    pathlib.Path.unlink = unlink_and_ask
+    with atomic_path(words[1]):
+        os.kill(os.getpid(), int(words[0]))
+
+coolhead.cli.commands.application = lambda: work
+coolhead.cli.program()
+"""
+IN_AN_EXIT_FUNCTION = """
+import atexit, os
+import coolhead.cli.commands
+
+def work(words, **options):
+    atexit.register(os.kill, os.getpid(), int(words[0]))
+
+coolhead.cli.commands.application = lambda: work
+coolhead.cli.program()
+"""
+DROPPED_BY_A_LIBRARY = """
+import os
+import coolhead.cli.commands
+
+def work(words, **options):
+    try:
+        os.kill(os.getpid(), int(words[0]))
+    except BaseException:
+        raise ImportError("numpy._core.multiarray failed to import")
+
+coolhead.cli.commands.application = lambda: work
+coolhead.cli.program()
+"""
+MOMENTS = [DURING_IMPORTS, WHILE_CLEARING_AWAY]
+MOMENTS += [IN_AN_EXIT_FUNCTION, DROPPED_BY_A_LIBRARY]
+
+
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)],
+)
+@pytest.mark.parametrize("program", MOMENTS, ids=range(len(MOMENTS)))
+def test_moments_of_a_signal(program, number, code, tmp_path):
+    # Tests that were started by nohup hand down that SIGHUP is ignored.
+    heard = "import signal; signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
+    words = [sys.executable, "-c", heard + program, str(int(number))]
+    found = subprocess.run(
+        [*words, tmp_path / "out"], capture_output=True, text=True, timeout=60
+    )
+    assert found.returncode == code, found.stderr
+    assert "Traceback" not in found.stderr and found.stderr.count("\n") <= 1
+    assert not list(tmp_path.iterdir())
+
+
+WHILE_POLARS_WRITES = """
+import os, time
+import numpy as np
+import coolhead.cli.commands
+from coolhead.io.write import Written, write_blocks
+
+def blocks(number):
+    for block in range(1000):
+        yield Written(np.full((1000, 2), 0.5), {})
+        time.sleep(0.05)
+        if block == 3:
+            os.kill(os.getpid(), number)
+
+coolhead.cli.commands.application = lambda: (
+    lambda words, **options: write_blocks(blocks(int(words[0])), words[1])
+)
+coolhead.cli.program()
+"""
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow", "csv", "npy"])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+)
+def test_a_signal_while_polars_writes(number, code, ending, tmp_path):
+    words = [sys.executable, "-c", WHILE_POLARS_WRITES, str(int(number))]
+    # Fifty seconds of blocks are left; it must not wait for them.
+    found = subprocess.run(
+        [*words, tmp_path / f"o.{ending}"], capture_output=True, text=True, timeout=40
+    )
+    assert found.returncode == code, found.stderr
+    assert "Traceback" not in found.stderr and not list(tmp_path.iterdir())
+
+
+WHILE_PYTHON_FREES_MODULES = """
+import os, sys
+import coolhead.cli.commands
+
+class Last:
+    def __del__(self, kill=os.kill, words=(os.getpid(), int(sys.argv[1]))):
+        kill(*words)
+
+sys.last = Last()
+coolhead.cli.commands.application = lambda: lambda words, **options: 3
+coolhead.cli.program()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_too_late_to_matter(number):
+    words = [sys.executable, "-c", WHILE_PYTHON_FREES_MODULES, str(int(number))]
+    found = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert (found.returncode, found.stderr) == (3, "")
+
+
+def test_ignored_signals_stay_ignored():
+    program = (
+        "import os, signal, coolhead.cli.commands\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"
+        "work = lambda *words, **options: os.kill(os.getpid(), signal.SIGHUP)\n"
+        "coolhead.cli.commands.application = lambda: work\n"
+        "coolhead.cli.program()"
+    )
+    words = [sys.executable, "-c", program, "x"]
+    found = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert (found.returncode, found.stderr) == (0, "")
+
+
 def test_letters_that_the_terminal_lacks():
     program = (
-        "import coolhead.cli\n"
-        "coolhead.cli.application = lambda: lambda *a, **b: print('\\u22121 \\udcff')\n"
+        "import coolhead.cli.commands\n"
+        "work = lambda *words, **options: print('\\u22121 \\udcff')\n"
+        "coolhead.cli.commands.application = lambda: work\n"
         "coolhead.cli.program()"
     )
     odd = {"LC_ALL": "C", "LANG": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}

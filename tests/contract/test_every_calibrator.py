@@ -18,10 +18,10 @@ from sklearn.exceptions import NotFittedError
 
 import coolhead as ch
 from contract.problems import EVERY, PROBLEMS, calibrators, fitted_parts
-from coolhead.archive import DomainArchive
 from coolhead.calibrators.data import KINDS
 from coolhead.calibrators.offset import OffsetTemperature
 from coolhead.evaluate import evaluate_domains
+from coolhead.io.archive import DomainArchive
 
 ROOT = Path(__file__).parents[2]
 PLAIN = calibrators()

@@ -12,8 +12,8 @@ from sklearn.linear_model import LogisticRegression
 import coolhead as ch
 from contract.problems import EVERY, PROBLEMS, fitted_parts
 from coolhead.calibrators.base import Calibrator
-from coolhead.calibrators.classifier import classifier as wrapper
 from coolhead.calibrators.offset import OffsetTemperature
+from coolhead.classifier import classifier as wrapper
 from coolhead.evaluate import evaluate_domains
 from coolhead.models.dense import predict_dense
 

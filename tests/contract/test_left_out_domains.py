@@ -12,7 +12,7 @@ from sklearn.frozen import FrozenEstimator
 import coolhead as ch
 from contract.problems import EVERY, N_FEATURES
 from coolhead.calibrators.offset import OffsetTemperature
-from coolhead.cli.methods import method_names
+from coolhead.cli.fit import method_names
 
 # One domain is calibrated as it is; the two others would have it much less sure.
 DATA = ch.datasets.simulate_domains([1.0, 6.0, 6.0], n_features=N_FEATURES)

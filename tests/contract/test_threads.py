@@ -10,7 +10,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import coolhead as ch
 from contract.problems import calibrators, fitted, ordinary_problem
-from coolhead.numerics.single_thread import blas_threads, one_blas_thread
+from coolhead.numerics.blocks import blas_threads, one_blas_thread
 from coolhead.shift import density_ratio
 from coolhead.shift.clusters import partition_features
 

@@ -9,7 +9,7 @@ from spread_rows import distributed, make_rows
 
 import coolhead.dask
 from coolhead.baselines.multidomain import MultiDomainTemperature
-from coolhead.calibrators.clustered.calibrators import (
+from coolhead.calibrators.clustered import (
     NearestClusterTemperature,
     RegressedTemperature,
 )

@@ -2,9 +2,9 @@
 
 import pytest
 
-from coolhead.experiment.protocol import Protocol
-from coolhead.experiment.results import table_path
-from coolhead.experiment.sweep import run_sweep
+from coolhead.lab.protocol import Protocol
+from coolhead.lab.results import table_path
+from coolhead.lab.sweep import run_sweep
 from experiment.small_world import DOMAINS, make_archive, protocol_content
 
 pytestmark = pytest.mark.xdist_group("dask")

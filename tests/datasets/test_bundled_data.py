@@ -5,11 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import chi2_contingency
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 
-from coolhead.archive import load_archive
-from coolhead.datasets import bundled, load_dataset, split_large_small
+from coolhead.datasets import bundled, load_dataset
+from coolhead.io.reading import load_archive
+from coolhead.lab.images import split_large_small
 
 SCRIPTS = Path(__file__).parents[2] / "scripts"
 
@@ -79,9 +81,34 @@ def test_digits_have_four_domains(digits):
         assert class_counts(digits, domain) == [500] * 10
 
 
+def stride_shares(archive, starts):
+    """Slice, class counts and p-value against the rows left out, for every domain."""
+    labels, codes = archive.labels, archive.domain_codes
+    for step in range(2, 51):
+        for rows in (slice(start, None, step) for start in starts(step)):
+            for code, domain in enumerate(archive.domain_names):
+                mine = labels[rows][codes[rows] == code]
+                kept = np.bincount(mine, minlength=archive.n_classes)
+                left = class_counts(archive, domain) - kept
+                yield rows, domain, kept, chi2_contingency([kept, left]).pvalue
+
+
+# A chance of 1e-4 leaves room for the luck of some 400 slices, 1e-6 for that of 5000.
+@pytest.mark.parametrize("name", ["sentiment", "digits"])
+def test_every_stride_keeps_all_classes_in_their_shares(name):
+    for rows, domain, kept, p_value in stride_shares(load_dataset(name), lambda _: [0]):
+        assert kept.all() and p_value > 1e-4, (rows, domain, kept)
+
+
+def test_strides_from_any_row_keep_the_shares_of_digits(digits):
+    for rows, domain, kept, p_value in stride_shares(digits, range):
+        assert p_value > 1e-6, (rows, domain, kept)
+
+
 def test_uci_digits_are_those_of_scikit_learn(digits):
     pixels, labels = load_digits(return_X_y=True)
     uci = digits.select("uci")
+    uci = uci.rows(np.argsort(uci.ids))
     np.testing.assert_array_equal(uci.labels, labels)
     coarse = uci.features.reshape(-1, 8, 2, 8, 2).mean(axis=(2, 4)).reshape(-1, 64)
     assert np.corrcoef(coarse.ravel(), pixels.ravel())[0, 1] > 0.95
@@ -150,12 +177,22 @@ def builder():
     return module
 
 
+def test_digits_have_the_order_of_their_script(digits, builder):
+    numbers = np.array([int(name.split("/")[1]) for name in digits.ids])
+    sizes = list(digits.domain_sizes().values())
+    first = np.repeat(np.cumsum(sizes) - sizes, sizes)
+    order = builder.shuffled_rows(digits.domain_codes)
+    np.testing.assert_array_equal(numbers + first, order)
+    np.testing.assert_array_equal(np.sort(order), np.arange(len(digits)))
+
+
 @pytest.mark.parametrize("family", ["serif", "sans"])
 def test_printed_digits_are_drawn_again(digits, builder, family):
     images, labels, ids = builder.printed_digits(family, 40)
     again, _, _ = builder.printed_digits(family, 40)
     np.testing.assert_array_equal(images, again)
-    part = digits.select(family).rows(slice(40))
+    part = digits.select(family)
+    part = part.rows(np.argsort(part.ids)[:40])
     np.testing.assert_array_equal(labels, part.labels)
     assert [f"{family}/{key}" for key in ids] == part.ids.tolist()
     # Another version of the font renderer may shift a grey level here and there.

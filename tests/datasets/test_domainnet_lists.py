@@ -3,7 +3,7 @@
 import pytest
 from PIL import Image
 
-from coolhead.datasets import list_images, split_large_small
+from coolhead.lab.images import list_images, split_large_small
 
 DOMAINS = ("clipart", "infograph", "painting", "quickdraw", "real", "sketch")
 # The folders' order and the lists' labels differ on purpose.

@@ -3,20 +3,18 @@
 import numpy as np
 import pytest
 
-from coolhead.archive import load_archive
-from coolhead.datasets.formations import simulate as formations
-from coolhead.datasets.formations.shapes import (
+from coolhead.io.reading import load_archive
+from coolhead.lab import formations
+from coolhead.lab.formations import (
     FORMATIONS,
     box_outline,
-    formation_shape,
-    place_units,
-)
-from coolhead.datasets.formations.simulate import (
     contrast_features,
     formation_images,
+    formation_shape,
+    load_formations,
+    place_units,
 )
-from coolhead.experiment.formations import load_formations
-from coolhead.heads import train_head
+from coolhead.lab.heads.train import train_head
 
 
 def test_images_are_balanced_and_seeded():

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from coolhead.datasets import list_images, split_large_small
-from coolhead.datasets.sizes import PUBLISHED
+from coolhead.lab.images import list_images, split_large_small
+from coolhead.lab.images.table import PUBLISHED
 
 
 def put_image(path, colour=0):

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.model_selection import train_test_split
 
-from coolhead.archive import DomainArchive
-from coolhead.datasets import split_large_small
+from coolhead.io.archive import DomainArchive
+from coolhead.lab.images import split_large_small
 
 
 def make(sizes, *, groups=None, labels=None):

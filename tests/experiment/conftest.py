@@ -6,7 +6,7 @@ import pytest
 from small_world import DOMAINS, make_archive, protocol_content
 
 from command_line import run as command  # noqa: F401
-from coolhead.experiment.protocol import Protocol
+from coolhead.lab.protocol import Protocol
 
 
 @pytest.fixture

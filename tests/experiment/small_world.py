@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from coolhead.archive import DomainArchive
+from coolhead.io.archive import DomainArchive
 
 DOMAINS = ("north", "east", "south", "west")
 METHODS = (

@@ -3,8 +3,8 @@
 import polars as pl
 import pytest
 
-from coolhead.experiment.tables.answer import choose_method, describe_answer
-from coolhead.experiment.tables.run_scores import RunScores
+from coolhead.lab.tables.answer import choose_method, describe_answer
+from coolhead.lab.tables.table import RunScores
 
 
 def invented(**values):

@@ -5,13 +5,13 @@ import pytest
 from small_world import DOMAINS, make_archive
 
 import coolhead as ch
-from coolhead.datasets import split_large_small
-from coolhead.experiment.cell import evaluate_cell
-from coolhead.experiment.methods import find_method
-from coolhead.experiment.protocol import EvaluationSettings, Methods
-from coolhead.experiment.rows import SplitRows, fit_draws, fit_method
-from coolhead.experiment.splits import Split
-from coolhead.experiment.tables.run_scores import _by_number, competing
+from coolhead.lab.cell import evaluate_cell
+from coolhead.lab.images import split_large_small
+from coolhead.lab.plan import Split
+from coolhead.lab.protocol import EvaluationSettings, Methods
+from coolhead.lab.rows import SplitRows, fit_draws, fit_method
+from coolhead.lab.tables.table import _by_number, competing
+from coolhead.methods import find_method
 
 SPLIT = Split((DOMAINS[0],), (DOMAINS[1], DOMAINS[2]), (DOMAINS[3],))
 NAMES = ("uncalibrated", "source-only", "auto", "auto+batch", "auto+batch+20")

@@ -7,14 +7,13 @@ import pytest
 from small_world import DOMAINS, make_archive
 
 import coolhead as ch
-from coolhead.datasets import split_large_small
-from coolhead.experiment.cell import evaluate_cell
-from coolhead.experiment.methods import METHODS
-from coolhead.experiment.partitions import find_partition
-from coolhead.experiment.predictions import predict
-from coolhead.experiment.protocol import EvaluationSettings, Methods
-from coolhead.experiment.rows import SplitRows, fit_method
-from coolhead.experiment.splits import Split
+from coolhead.lab.cell import evaluate_cell
+from coolhead.lab.images import split_large_small
+from coolhead.lab.plan import Split
+from coolhead.lab.protocol import EvaluationSettings, Methods
+from coolhead.lab.rows import SplitRows, find_partition, fit_method
+from coolhead.lab.scoring import predict
+from coolhead.methods import METHODS
 from coolhead.shift import density_ratio
 
 SPLIT = Split((DOMAINS[0],), (DOMAINS[1], DOMAINS[2]), (DOMAINS[3],))

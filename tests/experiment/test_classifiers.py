@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from small_world import DOMAINS, make_archive, protocol_content
 
-import coolhead.experiment.sweep as sweep_module
-from coolhead.archive import load_archive
-from coolhead.experiment.classifiers import archive_checksum, reference_path
-from coolhead.experiment.plan import make_plan
-from coolhead.experiment.protocol import Protocol
-from coolhead.experiment.results import read_table
-from coolhead.experiment.sweep import run_sweep
+import coolhead.lab.sweep as sweep_module
+from coolhead.io.reading import load_archive
+from coolhead.lab.classifiers import archive_checksum, reference_path
+from coolhead.lab.plan import make_plan
+from coolhead.lab.protocol import Protocol
+from coolhead.lab.results import read_table
+from coolhead.lab.sweep import run_sweep
 
 METHODS = {"names": ["uncalibrated", "source-only", "set-level"], "clusters": 3}
 
@@ -155,9 +155,9 @@ def test_a_missing_archive_of_given_logits_is_named(tmp_path):
 TRAIN_TWICE = """
 import sys
 from pathlib import Path
-from coolhead.experiment.plan import make_plan
-from coolhead.experiment.protocol_files import load_protocol
-from coolhead.experiment.sweep import _train_one
+from coolhead.lab.plan import make_plan
+from coolhead.lab.protocol_files import load_protocol
+from coolhead.lab.sweep import _train_one
 
 folder = Path(sys.argv[1])
 settings = ["classifiers.mlp.kind=erm", "classifiers.mlp.epochs=2"]

@@ -5,17 +5,17 @@ import pytest
 from small_world import DOMAINS, make_archive
 from spying_calibrators import BlindSpy, ForeignSpy, GreedySpy
 
-from coolhead.datasets import split_large_small
-from coolhead.experiment.arrival import LabelDesk
-from coolhead.experiment.cell import evaluate_cell
-from coolhead.experiment.methods import METHODS, Method, find_method
-from coolhead.experiment.protocol import EvaluationSettings, Methods
-from coolhead.experiment.rows import SplitRows, fit_method
-from coolhead.experiment.splits import Split
+from coolhead.lab.adaptation import LabelDesk
+from coolhead.lab.cell import evaluate_cell
+from coolhead.lab.images import split_large_small
+from coolhead.lab.plan import Split
+from coolhead.lab.protocol import EvaluationSettings, Methods
+from coolhead.lab.rows import SplitRows, fit_method
+from coolhead.methods import METHODS, Method, find_method
 
 SPLIT = Split((DOMAINS[0],), (DOMAINS[1], DOMAINS[2]), (DOMAINS[3],))
 EVALUATION = EvaluationSettings(size=60, draws=10, bootstrap=20)
-# What a method's fit declares: see `coolhead.experiment.methods`.
+# What a method's fit declares: see `coolhead.methods`.
 TRANSFER = {
     "transcal",
     "transcal-ours",

@@ -8,14 +8,14 @@ import pytest
 from small_world import make_archive, protocol_content, write_toml
 
 from coolhead.cli.terminal import print_pairs
-from coolhead.experiment.figures import write_figures
-from coolhead.experiment.protocol import Protocol
-from coolhead.experiment.protocol_files import load_protocol
-from coolhead.experiment.results import table_path
-from coolhead.experiment.sweep import run_sweep
-from coolhead.experiment.tables import Table, all_tables, render_table, write_tables
-from coolhead.experiment.tables.table import TableBuilder
-from coolhead.report import write_report
+from coolhead.lab.figures import write_figures
+from coolhead.lab.protocol import Protocol
+from coolhead.lab.protocol_files import load_protocol
+from coolhead.lab.report.render import write_report
+from coolhead.lab.results import table_path
+from coolhead.lab.sweep import run_sweep
+from coolhead.lab.tables.all_tables import all_tables, write_tables
+from coolhead.lab.tables.table import Table, TableBuilder, render_table
 
 NAMES = ("$0_to_$10", "[/red]x", "\x1b[31mred\x07", "=HYPERLINK(1)")
 
@@ -64,7 +64,7 @@ def test_complaints_and_pairs_cannot_either(command, capsys):
 
 
 def test_a_spreadsheet_computes_nothing(hostile, tmp_path):
-    from coolhead.experiment.results import write_results_csv
+    from coolhead.lab.results import write_results_csv
 
     write_results_csv(hostile)
     written = write_tables(all_tables(hostile), tmp_path, "csv")

@@ -7,8 +7,7 @@ from pathlib import Path
 from small_world import DOMAINS, make_archive
 
 from command_line import run  # noqa: F401
-from coolhead.experiment.protocol_files import load_protocol
-from coolhead.experiment.protocol_keys import protocol_tables
+from coolhead.lab.protocol_files import load_protocol, protocol_tables
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,9 +8,9 @@ from collections import Counter
 import pytest
 from small_world import protocol_content, write_toml
 
-from coolhead.experiment.protocol import Protocol
-from coolhead.experiment.protocol_files import load_protocol, protocol_names
-from coolhead.experiment.splits import make_splits
+from coolhead.lab.plan import make_splits
+from coolhead.lab.protocol import EvaluationSettings, FormationsData, Methods, Protocol
+from coolhead.lab.protocol_files import load_protocol, protocol_names
 
 COUNTS = {
     "sentiment": 12,
@@ -99,6 +99,71 @@ def test_mistakes_are_explained(tmp_path, change, message):
     with pytest.raises(ValueError, match=r"p\.toml") as caught:
         load_protocol(path)
     assert message in str(caught.value)
+
+
+SIZES = {
+    "methods.clusters": 10_000,
+    "methods.discriminator_rows": 10**8,
+    "methods.label_draws": 1000,
+    "evaluation.size": 10**6,
+    "evaluation.draws": 100_000,
+    "evaluation.bins": 1000,
+    "evaluation.other_bins": 1000,
+    "evaluation.bootstrap": 100_000,
+    "data.formations.n_images": 100_000,
+}
+
+
+def test_every_size_has_a_bound():
+    numbers = {
+        f"{key}.{name}"
+        for key, model in [
+            ("methods", Methods),
+            ("evaluation", EvaluationSettings),
+            ("data.formations", FormationsData),
+        ]
+        for name, info in model.model_fields.items()
+        if info.annotation is int and name != "random_state"
+    }
+    assert numbers == set(SIZES)
+
+
+@pytest.mark.parametrize(("key", "most"), SIZES.items())
+def test_sizes_that_cannot_be(key, most):
+    name = "formations" if "data" in key else "digits"
+    short = key.replace(".formations", "")
+    few = ["evaluation.size=1"] if key == "evaluation.draws" else []
+    load_protocol(name, [f"{short}={most}", *few])
+    for value in ("1e9", most + 1, 10**30):
+        wanted = rf"{key} is [0-9.e+]+; wanted at most {most}"
+        with pytest.raises(ValueError, match=wanted):
+            load_protocol(name, [f"{short}={value}"])
+    for value in (0, -1):
+        with pytest.raises(ValueError, match=f"{key} is {value}; wanted more than 0"):
+            load_protocol(name, [f"{short}={value}"])
+    for value in ("nan", "inf", "1.5"):
+        with pytest.raises(ValueError, match=f"{key}: Input should be a .*number"):
+            load_protocol(name, [f"{short}={value}"])
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("methods.sensitivity=[2, 10001]", "sensitivity.1 is 10001; wanted at most"),
+        ("evaluation={size = 100000, draws = 10001}", r"100000 \* 10001, 4 GB of row"),
+        ("seeds=[4294967296]", "found 4294967296; wanted numbers from 0 to"),
+        ("seeds=[0, -1]", "found -1; wanted numbers from 0 to"),
+        ("classifiers.mlp.hidden=1e9", "hidden must hold positive layer widths up to"),
+        ("classifiers.mlp.hidden=[65537]", r"up to 65536; found \[65537\]"),
+        ("classifiers.mlp.hidden=[5.5]", r"up to 65536; found \[5.5\]"),
+        ("classifiers.mlp.epochs=1000001", "epochs must be a whole number from 1 to"),
+        ("classifiers.mlp.batch_size=1e9", "batch_size must be a whole number from 1"),
+        ('classifiers.mlp.alpha="x"', "alpha must not be negative; found 'x'"),
+    ],
+)
+def test_other_numbers_that_cannot_be(setting, message):
+    with pytest.raises(ValueError, match=message):
+        load_protocol("digits", [setting])
 
 
 def test_a_typo_in_the_classifier_is_explained(tmp_path):

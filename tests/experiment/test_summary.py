@@ -8,16 +8,16 @@ import polars as pl
 import pytest
 from small_world import DOMAINS, make_archive, protocol_content
 
-import coolhead.cli.results as command
-import coolhead.experiment.summary as summary
-import coolhead.experiment.tables as tables
-from coolhead.cli.run import run_and_show
-from coolhead.experiment.protocol import Protocol
-from coolhead.experiment.sweep import run_sweep
-from coolhead.experiment.tables.answer import answers
-from coolhead.experiment.tables.findings import check_findings
-from coolhead.experiment.tables.ratio_difference import ratio_difference, split_means
-from coolhead.experiment.tables.run_scores import RunScores
+import coolhead.lab.commands.experiments as command
+import coolhead.lab.summary as summary
+import coolhead.lab.tables.all_tables as tables
+from coolhead.lab.commands.experiments import run_and_show
+from coolhead.lab.protocol import Protocol
+from coolhead.lab.sweep import run_sweep
+from coolhead.lab.tables.answer import answers
+from coolhead.lab.tables.comparison import ratio_difference, split_means
+from coolhead.lab.tables.findings import check_findings
+from coolhead.lab.tables.table import RunScores
 
 METHODS = {
     "names": [

@@ -7,14 +7,17 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 from small_world import DOMAINS, make_archive, protocol_content, write_toml
 
-from coolhead.experiment.protocol import Protocol
-from coolhead.experiment.record import read_run_record
-from coolhead.experiment.results import TABLES, read_table, table_path
-from coolhead.experiment.sweep import run_sweep
+from coolhead.lab import sweep
+from coolhead.lab.plan import make_plan
+from coolhead.lab.protocol import Protocol
+from coolhead.lab.record import read_run_record
+from coolhead.lab.results import TABLES, read_table, table_path
+from coolhead.lab.sweep import run_sweep
 
 REPEATABLE = [name for name in TABLES if name != "runtimes"]
 
@@ -75,6 +78,32 @@ def test_changed_data_is_noticed(finished, small_protocol, tmp_path, world):
     assert again.n_found == 9
 
 
+@pytest.mark.parametrize("column", ["logits", "features"])
+@pytest.mark.parametrize("rows", [[500], range(480, 640)], ids=["one", "a domain"])
+def test_a_value_that_went_bad_after_the_plan_names_the_file(
+    small_protocol, tmp_path, world, monkeypatch, column, rows
+):
+    path = world / "source=north.safetensors"
+    good = make_archive(random_state=0)
+    values = np.array(getattr(good, column))
+    values[rows] = 12345.0
+    good.replace(**{column: values}).save(tmp_path / "bad.safetensors")
+    found = (tmp_path / "bad.safetensors").read_bytes()
+    marked, missing = np.float32([12345.0, np.nan])
+    damaged = found.replace(marked.tobytes(), missing.tobytes())
+
+    def plan_and_damage(*arguments):
+        plan = make_plan(*arguments)
+        path.write_bytes(damaged)
+        return plan
+
+    monkeypatch.setattr(sweep, "make_plan", plan_and_damage)
+    outcome = run_sweep(small_protocol, tmp_path / "runs", jobs=1)
+    assert outcome.n_failed == (1 if len(rows) == 1 else 3)
+    for line in outcome.errors:
+        assert f"{path}: {column} contains NaN in row {rows[0]}" in line
+
+
 def test_a_failing_method_is_recorded_and_the_others_go_on(world, tmp_path):
     for name in DOMAINS:
         path = world / f"source={name}.safetensors"
@@ -90,7 +119,7 @@ def test_a_failing_method_is_recorded_and_the_others_go_on(world, tmp_path):
 
 def test_a_failed_cell_is_tried_again(world, tmp_path, monkeypatch):
     protocol = Protocol.model_validate(protocol_content(world))
-    import coolhead.experiment.sweep as sweep_module
+    import coolhead.lab.sweep as sweep_module
 
     whole = sweep_module.evaluate_cell
 
@@ -164,7 +193,7 @@ def test_failures_make_the_command_fail(world, tmp_path):
 
 def test_help_is_light():
     code = (
-        "import sys; from coolhead.cli import application; application();"
+        "import sys; from coolhead.cli.commands import application; application();"
         "heavy = {'numpy', 'sklearn', 'polars', 'torch', 'pydantic', 'matplotlib'};"
         "print(heavy & set(sys.modules))"
     )

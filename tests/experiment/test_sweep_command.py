@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from small_world import make_archive, protocol_content, write_toml
 
-import coolhead.heads
-from coolhead.cli.sweep import with_archives
-from coolhead.experiment.protocol_files import load_protocol
+import coolhead.lab.heads
+from coolhead.lab.commands.experiments import with_archives
+from coolhead.lab.protocol_files import load_protocol
 
 
 def test_other_data_never_drops_the_training_archive(tmp_path, command):
@@ -40,13 +40,13 @@ def test_other_data_and_training_data_replace_both():
 def test_a_missing_folder_is_refused_before_training(
     tmp_path, command, monkeypatch, finetune
 ):
-    import coolhead.torch.images.finetuned as finetuned
+    import coolhead.lab.images.finetuning as finetuned
 
     def worked(*_, **__):
         raise AssertionError("trained before it looked where to write")
 
     monkeypatch.setattr(finetuned, "finetune_and_extract", worked)
-    monkeypatch.setattr(coolhead.heads, "train_head", worked)
+    monkeypatch.setattr(coolhead.lab.heads, "train_head", worked)
     data, out = tmp_path / "in.safetensors", tmp_path / "missing" / "x.safetensors"
     make_archive(logits=None).save(data)
     words = ["train", data, "--source", "north", "--out", out]

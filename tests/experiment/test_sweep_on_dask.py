@@ -7,8 +7,8 @@ import pytest
 from small_world import protocol_content, write_toml
 from test_sweep import contents
 
-from coolhead.experiment.protocol import Protocol
-from coolhead.experiment.sweep import run_sweep
+from coolhead.lab.protocol import Protocol
+from coolhead.lab.sweep import run_sweep
 
 distributed = pytest.importorskip("distributed")
 

@@ -8,22 +8,25 @@ import polars as pl
 import pytest
 from small_world import protocol_content
 
-from coolhead.cli.run import write_pages
-from coolhead.experiment import summary
-from coolhead.experiment.methods import METHODS
-from coolhead.experiment.protocol import Protocol
-from coolhead.experiment.protocol_files import load_protocol, protocol_names
-from coolhead.experiment.results import KEY_COLUMNS, TABLES, read_table
-from coolhead.experiment.sweep import run_sweep
-from coolhead.experiment.tables import all_tables, render_table, write_tables
-from coolhead.experiment.tables.answer import answers
-from coolhead.experiment.tables.averages import by_target, improvement_ratios
-from coolhead.experiment.tables.beside_paper import Published
-from coolhead.experiment.tables.by_split import asterisks, ece_by_split
-from coolhead.experiment.tables.counts import harm, reductions_in_sigma
-from coolhead.experiment.tables.mldg import does_it_help
-from coolhead.experiment.tables.paper import paper_table
-from coolhead.experiment.tables.run_scores import RunScores, label
+from coolhead.lab import summary
+from coolhead.lab.commands.experiments import write_pages
+from coolhead.lab.protocol import Protocol
+from coolhead.lab.protocol_files import load_protocol, protocol_names
+from coolhead.lab.results import KEY_COLUMNS, TABLES, read_table
+from coolhead.lab.sweep import run_sweep
+from coolhead.lab.tables.all_tables import all_tables, write_tables
+from coolhead.lab.tables.answer import answers
+from coolhead.lab.tables.averages import by_target, improvement_ratios
+from coolhead.lab.tables.by_split import (
+    asterisks,
+    ece_by_split,
+    harm,
+    reductions_in_sigma,
+)
+from coolhead.lab.tables.others import does_it_help
+from coolhead.lab.tables.paper import Published, paper_table
+from coolhead.lab.tables.table import RunScores, label, render_table
+from coolhead.methods import METHODS
 from coolhead.metrics import holm
 
 NAMES_BY_LABEL = {method.label: name for name, method in METHODS.items()}
@@ -359,7 +362,7 @@ def named(run, name):
 
 
 def test_summary_tells_the_spread_over_seeds(run):
-    from coolhead.experiment.results import read_table
+    from coolhead.lab.results import read_table
 
     frame = read_table(run, "results").filter(
         pl.col("method") == "set-level", pl.col("metric") == "ece_mean"
@@ -378,14 +381,14 @@ def test_comparisons_are_no_arrows_in_latex(run):
 
 
 def test_schema_is_what_the_files_hold(run):
-    from coolhead.experiment.results import read_table
+    from coolhead.lab.results import read_table
 
     for name, columns in TABLES.items():
         assert read_table(run, name).columns == [*KEY_COLUMNS, *columns]
 
 
 def test_figures_are_written(run):
-    from coolhead.experiment.figures import write_figures
+    from coolhead.lab.figures import write_figures
 
     paths = write_figures(run)
     assert len(paths) == 2

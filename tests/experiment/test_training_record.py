@@ -3,14 +3,13 @@
 import pytest
 from small_world import DOMAINS, make_archive, protocol_content
 
-from coolhead.archive import load_archive
-from coolhead.cli.train import train
-from coolhead.experiment.plan import make_plan
-from coolhead.experiment.protocol import Protocol
-from coolhead.experiment.protocol_files import load_protocol
-from coolhead.experiment.results import read_table
-from coolhead.experiment.sweep import run_sweep
-from coolhead.experiment.training_record import recorded_division
+from coolhead.io.reading import load_archive
+from coolhead.lab.commands.images import train
+from coolhead.lab.plan import make_plan, recorded_division
+from coolhead.lab.protocol import Protocol
+from coolhead.lab.protocol_files import load_protocol
+from coolhead.lab.results import read_table
+from coolhead.lab.sweep import run_sweep
 
 AS_SWEPT = {"small": 0.2, "stratify": False, "random_state": 0}
 
@@ -111,6 +110,6 @@ def test_the_advice_of_the_bundled_protocol_names_the_seed():
     from importlib.resources import files
 
     assert len(load_protocol("office-home").seeds) > 1
-    place = files("coolhead.experiment") / "protocols" / "office-home.toml"
+    place = files("coolhead.lab") / "protocols" / "office-home.toml"
     patterns = [s for s in place.read_text().splitlines() if "pattern =" in s]
     assert patterns and all("{seed}" in line for line in patterns)

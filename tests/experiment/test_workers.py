@@ -9,7 +9,7 @@ import pytest
 from joblib import Parallel, delayed
 from joblib.externals.loky import ProcessPoolExecutor
 
-from coolhead.experiment.workers import each_result, end_workers
+from coolhead.lab.sweep import each_result, end_workers
 
 
 def test_this_process_works_while_the_other_starts():

@@ -9,9 +9,8 @@ from test_extract import SMALL, tiny_network
 
 torch = pytest.importorskip("torch")
 
-from coolhead.datasets import list_images  # noqa: E402
-from coolhead.torch import ImageTransform, extract  # noqa: E402
-from coolhead.torch.images.augment import read_augmented  # noqa: E402
+from coolhead.lab.images import ImageTransform, extract, list_images
+from coolhead.lab.images.transform import read_augmented
 
 PHOTO = "photo/china/0.jpg"
 

@@ -9,9 +9,8 @@ from test_extract import SMALL, tiny_network
 
 torch = pytest.importorskip("torch")
 
-from coolhead.torch import extract  # noqa: E402
-from coolhead.torch.images import engines  # noqa: E402
-from coolhead.torch.images.backbones import Backbone  # noqa: E402
+from coolhead.lab.images import engines, extract
+from coolhead.lab.images.backbones import Backbone
 
 
 class Scaled(torch.nn.Module):

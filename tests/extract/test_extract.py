@@ -14,11 +14,16 @@ from PIL import Image
 
 torch = pytest.importorskip("torch")
 
-from coolhead.archive import load_archive  # noqa: E402
-from coolhead.datasets import list_images  # noqa: E402
-from coolhead.models.torch import frozen  # noqa: E402
-from coolhead.torch import Backbone, ImageTransform, extract, load_backbone  # noqa: E402
-from coolhead.torch.calibrated.reading import feature_reader  # noqa: E402
+from coolhead.io.reading import load_archive
+from coolhead.lab.images import (
+    Backbone,
+    ImageTransform,
+    extract,
+    list_images,
+    load_backbone,
+)
+from coolhead.models.libraries import frozen
+from coolhead.torch.features import feature_reader
 
 SMALL = ImageTransform(size=32, crop=1.0)
 
@@ -122,8 +127,8 @@ KILLED = """
 import os, sys, time
 sys.path.insert(0, {tests!r})
 from test_extract import SMALL, tiny_network
-import coolhead.torch.images.extraction as extraction
-from coolhead.torch import extract
+import coolhead.lab.images.extraction as extraction
+from coolhead.lab.images import extract
 extraction.SHARD_ROWS = 4
 write = extraction.ShardFolder.write
 def write_slowly(*arguments):
@@ -135,7 +140,7 @@ extract({tree!r}, tiny_network(), {out!r}, transform=SMALL, batch_size=2)
 
 
 def test_killed_half_way_goes_on_to_the_same_bytes(tree, tmp_path, monkeypatch):
-    monkeypatch.setattr("coolhead.torch.images.extraction.SHARD_ROWS", 4)
+    monkeypatch.setattr("coolhead.lab.images.extraction.SHARD_ROWS", 4)
     extract(tree, tiny_network(), tmp_path / "whole", transform=SMALL, batch_size=2)
     out = tmp_path / "killed"
     program = KILLED.format(
@@ -160,7 +165,7 @@ def test_killed_half_way_goes_on_to_the_same_bytes(tree, tmp_path, monkeypatch):
 
 
 def extraction_read_batches(monkeypatch, calls):
-    from coolhead.torch.images import extraction
+    from coolhead.lab.images import extraction
 
     original = extraction.read_batches
 
@@ -182,7 +187,7 @@ def test_stopped_by_a_key_goes_on_to_the_same_bytes(
         stop_after_first_shard(patch)
         with pytest.raises(KeyboardInterrupt):
             extract(tree, tiny_network(), out, **options)
-    monkeypatch.setattr("coolhead.torch.images.extraction.SHARD_ROWS", 4)
+    monkeypatch.setattr("coolhead.lab.images.extraction.SHARD_ROWS", 4)
     extract(tree, tiny_network(), out, **options, workers=1)
     extract(tree, tiny_network(), tmp_path / "whole", **options, workers=3)
     assert out.read_bytes() == (tmp_path / "whole").read_bytes()
@@ -238,7 +243,7 @@ def test_a_foreign_file_among_the_shards_is_kept(tree, tmp_path, monkeypatch):
         with pytest.raises(KeyboardInterrupt):
             extract(tree, tiny_network(), out, transform=SMALL, batch_size=2)
     (tmp_path / "x.parts" / "notes.txt").write_text("mine")
-    monkeypatch.setattr("coolhead.torch.images.extraction.SHARD_ROWS", 4)
+    monkeypatch.setattr("coolhead.lab.images.extraction.SHARD_ROWS", 4)
     with pytest.warns(UserWarning, match=r"holds notes\.txt, which coolhead did not"):
         extract(tree, tiny_network(), out, transform=SMALL, batch_size=2)
     assert (tmp_path / "x.parts" / "notes.txt").read_text() == "mine"
@@ -246,7 +251,7 @@ def test_a_foreign_file_among_the_shards_is_kept(tree, tmp_path, monkeypatch):
 
 
 def test_a_second_extraction_into_the_same_place_is_refused(tree, tmp_path):
-    from coolhead.torch.images.shards import ShardFolder
+    from coolhead.lab.images.extraction import ShardFolder
 
     plan = {"any": "plan"}
     with ShardFolder(tmp_path / "x.parts", plan) as first:
@@ -258,7 +263,7 @@ def test_a_second_extraction_into_the_same_place_is_refused(tree, tmp_path):
 
 
 def stop_after_first_shard(monkeypatch):
-    from coolhead.torch.images import extraction
+    from coolhead.lab.images import extraction
 
     monkeypatch.setattr(extraction, "SHARD_ROWS", 4)
     write = extraction.ShardFolder.write
@@ -405,7 +410,7 @@ def test_one_resampling_is_resize_then_crop(crop, shape):
 
 
 def test_command(tree, tmp_path, capsys):
-    from coolhead.cli.extract import extract as command
+    from coolhead.lab.commands.images import extract as command
 
     out = tmp_path / "x.safetensors"
     with pytest.raises(ValueError, match="know 1000 classes, the images have 2"):

@@ -7,11 +7,13 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from coolhead.datasets import list_images  # noqa: E402
-from coolhead.torch import extract  # noqa: E402
-from coolhead.torch.images.finetuned import finetune_and_extract  # noqa: E402
-from coolhead.torch.images.shards import MARK, ShardFolder  # noqa: E402
-from coolhead.torch.images.weights import load_weights  # noqa: E402
+from coolhead.lab.images import extract, list_images
+from coolhead.lab.images.backbones import load_weights
+from coolhead.lab.images.extraction import (
+    MARK,
+    ShardFolder,
+)
+from coolhead.lab.images.finetuning import finetune_and_extract
 
 TINY = "python:tiny_networks:tiny"
 

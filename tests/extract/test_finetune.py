@@ -8,16 +8,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from coolhead.archive import load_archive  # noqa: E402
-from coolhead.cli.train import train  # noqa: E402
-from coolhead.datasets import list_images  # noqa: E402
-from coolhead.torch import extract, finetune, load_backbone  # noqa: E402
-from coolhead.torch.images.augment import random_box, read_augmented  # noqa: E402
-from coolhead.torch.images.finetuning import (  # noqa: E402
-    FinetuneSettings,
-    first_layers,
+from coolhead.io.reading import load_archive
+from coolhead.lab.commands.images import train
+from coolhead.lab.images import extract, finetune, list_images, load_backbone
+from coolhead.lab.images.finetuning import FinetuneSettings, first_layers
+from coolhead.lab.images.transform import (
+    ImageTransform,
+    random_box,
+    read_augmented,
 )
-from coolhead.torch.images.transform import ImageTransform  # noqa: E402
 
 TINY = "python:tiny_networks:tiny"
 SETTINGS = FinetuneSettings(epochs=4, batch_size=4, learning_rate=0.01)
@@ -65,7 +64,7 @@ def test_command_from_folder_to_archive(tree, tmp_path, capsys):
 
 
 def test_killed_run_goes_on_to_the_same_weights(tree, tmp_path, monkeypatch):
-    from coolhead.torch.images import finetuning
+    from coolhead.lab.images import finetuning
 
     images = list_images(tree)
     whole, killed, resumed = (load_backbone(TINY, n_classes=2) for _ in range(3))
@@ -137,7 +136,7 @@ def test_crops_stay_inside_and_repeat_by_seed(tree):
 
 
 def test_head_command(tmp_path, capsys):
-    from coolhead.archive import DomainArchive
+    from coolhead.io.archive import DomainArchive
 
     rng = np.random.default_rng(0)
     labels = rng.integers(3, size=200)

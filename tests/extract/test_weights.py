@@ -5,8 +5,8 @@ from test_extract import tiny_network
 
 torch = pytest.importorskip("torch")
 
-from coolhead.torch import load_backbone  # noqa: E402
-from coolhead.torch.images.weights import load_weights  # noqa: E402
+from coolhead.lab.images import load_backbone
+from coolhead.lab.images.backbones import load_weights
 
 
 @pytest.mark.parametrize("suffix", [".pth", ".safetensors"])

@@ -4,7 +4,7 @@ import time
 
 import torch
 
-from coolhead.torch import Backbone, ImageTransform
+from coolhead.lab.images import Backbone, ImageTransform
 
 
 def tiny(n_classes=None):

@@ -14,8 +14,8 @@ import polars as pl
 from PIL import Image
 
 from command_line import simulate_predictions
-from coolhead.experiment.results import TABLES, table_path
-from coolhead.persist import load_calibrator
+from coolhead.io.calibrators import load_calibrator
+from coolhead.lab.results import TABLES, table_path
 from experiment.small_world import DOMAINS, make_archive, protocol_content, write_toml
 
 TESTS = Path(__file__).parents[1]
@@ -24,7 +24,7 @@ MAIN = "from coolhead.cli import program; print('ready', flush=True); program()"
 # So few rows in a shard that there is something to go on from; the network is made
 # anew by every process and must be the same.
 IN_SHARDS = """
-import torch, coolhead.torch.images.extraction as extraction
+import torch, coolhead.lab.images.extraction as extraction
 torch.manual_seed(0)
 extraction.SHARD_ROWS = 8
 """

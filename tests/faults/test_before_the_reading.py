@@ -4,10 +4,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from coolhead.archive import load_archive
-from coolhead.archive.formats.arrays import ArraySource
 from coolhead.calibrators.temperature import TemperatureScaling
-from coolhead.persist import save_calibrator
+from coolhead.io.arrays import ArraySource
+from coolhead.io.calibrators import save_calibrator
+from coolhead.io.reading import load_archive
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_missing_labels_and_other_classes(
 def test_rows_that_no_machine_holds(tmp_path, predictions, monkeypatch):
     np.savez_compressed(tmp_path / "x.npz", **predictions)
     assert len(load_archive(tmp_path / "x.npz")) == 300
-    monkeypatch.setattr("coolhead.archive.load.machine_memory", lambda: 5000)
+    monkeypatch.setattr("coolhead.io.reading.machine_memory", lambda: 5000)
     with pytest.raises(ValueError, match=r"x\.npz unpacks to .* GB, of 5e-06 GB"):
         load_archive(tmp_path / "x.npz")
     # What is mapped takes no memory.
@@ -63,13 +63,19 @@ def test_formulas_reach_no_spreadsheet(run, tmp_path, predictions, calibrator):
     table = {f"logit_{i}": predictions["logits"][:, i] for i in range(4)}
     kept = np.where(np.arange(300) % 2, "+cmd|calc", "+1.5e3")
     path = tmp_path / "x.parquet"
-    pl.DataFrame(table | {"domain": domains, "=note": kept}).write_parquet(path)
+    frame = pl.DataFrame(table | {"domain": domains, "=note": kept})
+    frame = frame.with_columns(
+        category=pl.lit("=1+1").cast(pl.Categorical),
+        choice=pl.lit("@x").cast(pl.Enum(["@x"])),
+    )
+    frame.write_parquet(path)
     for name in ("o.csv", "o.parquet"):
-        words = ("apply", calibrator, path, "--keep", "=note", "--out")
+        words = ("apply", calibrator, path, "--keep", "=note,category,choice", "--out")
         assert run(*words, tmp_path / name)[0] == 0
     found = pl.read_csv(tmp_path / "o.csv")
     # A number stays what it is: -1 is the name of a class in many data sets.
     assert set(found["domain"]) == {"'=HYPERLINK(1)", "'@x", "-1"}
     assert set(found["'=note"]) == {"'+cmd|calc", "+1.5e3"}
+    assert set(found["category"]) == {"'=1+1"} and set(found["choice"]) == {"'@x"}
     exact = pl.read_parquet(tmp_path / "o.parquet")
     assert exact["domain"].to_list() == domains.tolist() and "=note" in exact.columns

@@ -9,8 +9,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from coolhead.archive import DomainArchive, load_archive, open_predictions
-from coolhead.archive.stream import stream_blocks
+from coolhead.io.archive import DomainArchive
+from coolhead.io.reading import load_archive, open_predictions, stream_blocks
 
 LOGITS = np.random.default_rng(0).normal(size=(6, 3))
 
@@ -50,7 +50,7 @@ def test_text_that_nobody_wrote_is_refused(tmp_path, name, dtype, shape, reason)
 
 READ = """
 import resource, sys
-from coolhead.archive import load_archive, open_predictions, stream_blocks
+from coolhead.io import load_archive, open_predictions, stream_blocks
 import polars
 limit = int(sys.argv[2]) + int(open("/proc/self/statm").read().split()[5]) * 4096
 resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
@@ -79,7 +79,7 @@ def test_columns_of_a_zip_file_are_not_held_while_streaming(tmp_path, monkeypatc
     path = tmp_path / "x.npz"
     np.savez(path, logits=np.asfortranarray(LOGITS))
     assert np.array_equal(next(stream_blocks(open_predictions(path))).logits, LOGITS)
-    monkeypatch.setattr("coolhead.archive.formats.arrays.MOST_BYTES_BY_COLUMNS", 100)
+    monkeypatch.setattr("coolhead.io.arrays.MOST_BYTES_BY_COLUMNS", 100)
     with pytest.raises(ValueError, match=r"column by column.*ascontiguousarray"):
         list(stream_blocks(open_predictions(path)))
     assert np.array_equal(load_archive(path).logits, LOGITS)

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from coolhead.archive import load_archive, open_predictions, stream_blocks
-from coolhead.archive.formats.parquet_pages import check_pages
 from coolhead.calibrators.temperature import TemperatureScaling
-from coolhead.persist import load_calibrator, save_calibrator
+from coolhead.io.calibrators import load_calibrator, save_calibrator
+from coolhead.io.parquet_pages import check_pages
+from coolhead.io.reading import load_archive, open_predictions, stream_blocks
 
 QUIET = settings(
     max_examples=60,

@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 import skops.io
 
-from coolhead.archive import DomainArchive
 from coolhead.calibrators.temperature import TemperatureScaling
-from coolhead.persist import save_calibrator
+from coolhead.io.archive import DomainArchive
+from coolhead.io.calibrators import save_calibrator
 
 NAN_ROW = 12_345_678
 

@@ -11,10 +11,11 @@ import time
 import numpy as np
 import pytest
 
-from coolhead.archive import DomainArchive, load_archive
 from coolhead.calibrators.temperature import TemperatureScaling
-from coolhead.files import atomic_path, check_input, check_output
-from coolhead.persist import load_calibrator, save_calibrator
+from coolhead.io.archive import DomainArchive
+from coolhead.io.calibrators import load_calibrator, save_calibrator
+from coolhead.io.files import atomic_path, check_input, check_output
+from coolhead.io.reading import load_archive
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def words_of(command, npz, skops, features, out):
         "fit": ("fit", npz, "--method", "set-level", "--out", out),
         "apply": ("apply", skops, npz, "--out", out),
         "evaluate": ("evaluate", skops, npz, "--draws", "20", "--report", out),
-        "junit": ("evaluate", skops, npz, "--fail-if", "ece > 1", "--junit", out),
+        "junit": ("evaluate", skops, npz, "--fail-if", "ece > 0.99", "--junit", out),
         "export": ("export", skops, "--onnx", out),
         "label": ("label", skops, npz, "--rows", "3", "--out", out),
         "update": ("update", skops, filled, "--on", npz, "--out", out),
@@ -108,7 +109,7 @@ def test_special_places_are_refused_before_the_work(
         if command == "results":
             return
         out = npz.parent / "nowhere" / out.name
-    for name in ("persist.load_calibrator", "archive.load.load_archive"):
+    for name in ("io.load_calibrator", "io.reading.load_archive"):
         monkeypatch.setattr(f"coolhead.{name}", None)
     code, _, err = run(*words_of(command, npz, skops, features, out))
     assert code == 1
@@ -146,7 +147,7 @@ def test_a_report_leaves_the_run_alone(run, tmp_path, words):
 def test_two_outputs_want_two_places(run, npz, skops, tmp_path):
     (tmp_path / "link").symlink_to("same")
     places = ("--report", tmp_path / "same", "--junit", tmp_path / "link")
-    code, _, err = run("evaluate", skops, npz, "--fail-if", "ece > 1", *places)
+    code, _, err = run("evaluate", skops, npz, "--fail-if", "ece > 0.99", *places)
     assert code == 2
     assert "--report and --junit are both" in err
     assert not (tmp_path / "same").exists()
@@ -154,7 +155,7 @@ def test_two_outputs_want_two_places(run, npz, skops, tmp_path):
 
 def test_the_library_refuses_its_input_too(skops, npz):
     from coolhead.apply import apply_calibrator
-    from coolhead.archive import open_predictions
+    from coolhead.io.reading import open_predictions
 
     out = npz.with_suffix(".npy")
     os.link(npz, out)
@@ -227,7 +228,7 @@ def test_a_new_file_follows_the_mask(tmp_path):
 
 WRITE = """
 import sys, time
-from coolhead.files import atomic_path
+from coolhead.io.files import atomic_path
 with atomic_path(sys.argv[1]) as temporary:
     temporary.write_text("half")
     print(temporary, flush=True)

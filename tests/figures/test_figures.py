@@ -11,17 +11,18 @@ from matplotlib.figure import Figure
 
 import coolhead as ch
 from coolhead import figures
-from coolhead.figures.by_target import apart
-from coolhead.figures.feature_map import (
+from coolhead.figures.domains import apart
+from coolhead.figures.maps import (
     LABEL_HEIGHT,
     LABEL_WIDTH,
+    change_step,
+    change_steps,
+    changes,
     feature_plane,
     temperature_colours,
 )
-from coolhead.figures.heat_map import change_step, change_steps, changes
 from coolhead.figures.reliability import reliability_bars
-from coolhead.figures.style import CHANGES, LONGEST, WARMTH, shorten
-from coolhead.figures.svg import draw_svg
+from coolhead.figures.style import CHANGES, LONGEST, WARMTH, draw_svg, shorten
 
 DOLLARS = "$0_to_$10"
 METHODS = ("uncalibrated", "set-level", "$\\bad{$")

@@ -8,12 +8,16 @@ import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 
-from coolhead.archive import DomainArchive
-from coolhead.heads import load_head, train_head
-from coolhead.heads.classical import fit_mlp, hidden_and_logits
-from coolhead.heads.scaling import center_and_scale
-from coolhead.heads.settings import MlpSettings
-from coolhead.heads.torch_training.batches import balanced_batches, domain_pools
+from coolhead.io.archive import DomainArchive
+from coolhead.lab.heads.classical import fit_mlp
+from coolhead.lab.heads.head import hidden_and_logits, load_head
+from coolhead.lab.heads.settings import MlpSettings
+from coolhead.lab.heads.train import (
+    balanced_batches,
+    center_and_scale,
+    domain_pools,
+    train_head,
+)
 
 KINDS = ["logistic", "mlp", "erm", "mldg"]
 QUICK = {
@@ -219,8 +223,8 @@ def test_missing_columns_are_named(archive):
 def test_scikit_learn_heads_never_import_torch():
     program = (
         "import sys, numpy as np\n"
-        "from coolhead.archive import DomainArchive\n"
-        "from coolhead.heads import train_head\n"
+        "from coolhead.io import DomainArchive\n"
+        "from coolhead.lab.heads import train_head\n"
         "x = np.random.default_rng(0).normal(size=(60, 3))\n"
         "data = DomainArchive(features=x, labels=np.arange(60) % 3)\n"
         "for kind in ('mlp', 'logistic'):\n"

@@ -5,10 +5,14 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from coolhead.archive import DomainArchive  # noqa: E402
-from coolhead.heads import train_head  # noqa: E402
-from coolhead.heads.torch_training.network import forward, initial_parameters  # noqa: E402
-from coolhead.heads.torch_training.objectives import divide_domains, mldg_risk  # noqa: E402
+from coolhead.io.archive import DomainArchive
+from coolhead.lab.heads.torch_training import (
+    divide_domains,
+    forward,
+    initial_parameters,
+    mldg_risk,
+)
+from coolhead.lab.heads.train import train_head
 
 
 def tanh_network(parameters, inputs):

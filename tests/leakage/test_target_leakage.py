@@ -6,23 +6,28 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from coolhead.baselines.binning.bayesian import BayesianBinning
-from coolhead.baselines.binning.histogram import HistogramBinning
-from coolhead.baselines.binning.isotonic import IsotonicCalibration
-from coolhead.baselines.binning.platt import PlattScaling
-from coolhead.baselines.classwise.ets import EnsembleTemperatureScaling
-from coolhead.baselines.classwise.matrix import MatrixScaling
-from coolhead.baselines.classwise.vector import BiasCorrectedTemperature, VectorScaling
+from coolhead.baselines.binning import (
+    BayesianBinning,
+    HistogramBinning,
+    IsotonicCalibration,
+    PlattScaling,
+)
+from coolhead.baselines.classwise import (
+    BiasCorrectedTemperature,
+    EnsembleTemperatureScaling,
+    MatrixScaling,
+    VectorScaling,
+)
 from coolhead.baselines.density_aware import DensityAwareTemperature
 from coolhead.baselines.multidomain import MultiDomainTemperature
-from coolhead.baselines.parametric.calibrator import ParameterizedTemperature
-from coolhead.baselines.transfer.cpcs import CPCS
-from coolhead.baselines.transfer.transcal import TransCal
-from coolhead.baselines.transfer.weighted import (
+from coolhead.baselines.parametric import ParameterizedTemperature
+from coolhead.baselines.transfer import (
+    CPCS,
+    TransCal,
     WeightedClusterTemperature,
     WeightedTemperature,
 )
-from coolhead.calibrators.clustered.calibrators import (
+from coolhead.calibrators.clustered import (
     NearestClusterTemperature,
     RegressedTemperature,
 )

@@ -6,12 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coolhead.metrics import expected_calibration_error, reliability_curve
-from coolhead.metrics.bins import (
-    bin_edges,
-    bin_index,
-    equal_width_index,
-    gap_sums,
-)
+from coolhead.metrics.bins import bin_edges, bin_index, equal_width_index, gap_sums
 
 confidences = st.lists(st.floats(0, 1), min_size=1, max_size=60).map(np.array)
 bin_counts = st.integers(1, 40)

@@ -55,8 +55,17 @@ def test_exactly_one_kind_of_input(data, score):
         score(labels, softmax(logits), logits=logits)
 
 
-def test_nll_of_an_impossible_label_is_infinite():
-    assert negative_log_likelihood([1], [[1.0, 0.0]]) == np.inf
+def test_rows_of_probability_zero_are_left_out_of_the_log_loss_and_counted():
+    with pytest.warns(UserWarning, match="1 of 1 rows has probability zero"):
+        assert negative_log_likelihood([1], [[1.0, 0.0]]) == np.inf
+    rows, labels = [[0.5, 0.5], [1.0, 0.0]], [0, 1]
+    with pytest.warns(UserWarning, match="1 of 2 rows has probability zero"):
+        assert negative_log_likelihood(labels, rows) == pytest.approx(np.log(2))
+    logits = [[0.0, 0.0], [0.0, -np.inf]]
+    with pytest.warns(UserWarning, match="1 of 2 rows has probability zero"):
+        found = negative_log_likelihood(labels, logits=logits)
+    assert found == pytest.approx(np.log(2))
+    assert brier_score(labels, rows) == brier_score(labels, logits=logits) == 1.25
     assert negative_log_likelihood([1], logits=[[2000.0, 0.0]]) == 2000
 
 

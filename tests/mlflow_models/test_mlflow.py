@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from lightgbm import LGBMClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import accuracy_score
 
@@ -109,3 +110,35 @@ def test_what_is_refused(store):
     model = ch.CalibratedClassifier(LogisticRegression(), ch.TemperatureScaling())
     with pytest.raises(ValueError, match="y is missing; wanted the labels"):
         coolhead.mlflow.log_evaluation(model.fit(FEATURES, LABELS), FEATURES)
+
+
+def test_classes_in_the_order_of_the_estimator(store):
+    """Columns are those of the estimator; rows of a class it never saw are counted."""
+    frozen = LogisticRegression(max_iter=500).fit(FEATURES, LABELS)
+    order = np.roll(np.arange(len(frozen.classes_)), 1)
+    frozen.classes_, frozen.coef_ = frozen.classes_[order], frozen.coef_[order]
+    frozen.intercept_ = frozen.intercept_[order]
+    model = ch.CalibratedClassifier(FrozenEstimator(frozen), ch.TemperatureScaling())
+    model.fit(FEATURES, LABELS)
+    with mlflow.start_run():
+        (line,) = coolhead.mlflow.log_evaluation(model, FEATURES, LABELS, n_draws=10)
+    right = accuracy_score(LABELS, model.predict(FEATURES))
+    assert line.accuracy == pytest.approx(right)
+    other = np.array(LABELS, object)
+    other[:3] = "okapi"
+    with pytest.warns(UserWarning, match="3 of .* not fitted on their class"):
+        rows = coolhead.mlflow._archive(model, FEATURES, other, None)
+    assert len(rows) == len(LABELS) - 3
+    with pytest.raises(ValueError, match="y holds no class that the classifier"):
+        coolhead.mlflow._archive(model, FEATURES, np.full(len(LABELS), "okapi"), None)
+
+
+@pytest.mark.parametrize("form", ["int64", "float64", "object"])
+def test_nullable_integers_are_classes(store, form):
+    """scikit-learn makes floats of them, and 1.0 is the class 1."""
+    y = pd.Series(pd.factorize(np.asarray(LABELS))[0] + 1)
+    model = ch.CalibratedClassifier(
+        LogisticRegression(max_iter=500), ch.TemperatureScaling()
+    ).fit(FEATURES, y.astype("Int64"))
+    archive = coolhead.mlflow._archive(model, FEATURES, y.astype(form), None)
+    assert archive.labels.tolist() == (y - 1).tolist()

@@ -16,10 +16,12 @@ from coolhead.calibrators import (
     TemperatureScaling,
 )
 from coolhead.calibrators.base import PredictionDetails
+from coolhead.calibrators.data import find_domains
+from coolhead.calibrators.left_out import left_out_distances
 from coolhead.metrics import expected_calibration_error
 from coolhead.monitor import DriftMonitor, Expected
-from coolhead.monitor.counts import TEMPERATURE_EDGES, no_counts
-from coolhead.monitor.expected import left_out_distances
+from coolhead.monitor.expected import TEMPERATURE_EDGES, no_counts
+from coolhead.shift.clusters import find_regions
 
 RNG = np.random.default_rng(0)
 FEATURES = RNG.normal(size=(900, 5)) + np.repeat([0.0, 0.5, 1.0], 300)[:, None]
@@ -229,13 +231,15 @@ def test_domains_far_apart_leave_room_for_an_alarm():
 
 
 def test_left_out_distances_are_those_of_clusters_without_the_domain():
-    found = left_out_distances(FEATURES, DOMAINS, n_clusters=4)
+    clusters = find_regions(FEATURES, n_clusters=4)
+    found = left_out_distances(FEATURES, find_domains(DOMAINS, None), clusters)
     share = {name: np.mean(distance > 1) for name, distance in found.items()}
     assert set(share) == {"a", "b", "c"}
     # The middle domain lies between the others; the outer ones stick out.
     assert share["b"] < min(share["a"], share["c"])
     # One domain: rows that the clusters were not found in, each once.
-    (alone,) = left_out_distances(FEATURES, np.full(900, "a")).values()
+    one = find_domains(np.full(900, "a"), None)
+    (alone,) = left_out_distances(FEATURES, one, clusters).values()
     assert len(alone) == 900
     assert 0.005 < np.mean(alone > 1) < 0.08
 

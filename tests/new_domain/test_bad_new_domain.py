@@ -17,10 +17,10 @@ LABELS = {
     "an empty list": ([], [], "rows is empty"),
     "one row, two labels": ([1, 1], [0, 1], "contradict .* row 1 is 0 and 1"),
     "another label than before": ([3], [2], "contradict .* row 3 is 1 and 2"),
-    "an unknown class": ([1], [7], "labels holds 7 for row 1, an unknown class"),
-    "a class below zero": ([1], [-1], "labels holds -1 for row 1, an unknown class"),
-    "a name for a class": ([1], ["cat"], "wanted class numbers 0..4"),
-    "too few labels": ([1, 2], [0], "wanted one label for each of the 2 rows"),
+    "an unknown class": ([1], [7], "labels holds 7 in row 1 "),
+    "a class below zero": ([1], [-1], "labels holds -1 in row 1 "),
+    "a name for a class": ([1], ["cat"], "wanted class numbers"),
+    "too few labels": ([1, 2], [0], "wanted one label per row, 2"),
     "NaN as a label": ([1], [np.nan], "drop rows whose label is not known"),
 }
 
@@ -120,7 +120,7 @@ def test_refusals_name_rows_as_they_are_numbered(world):
     assert known.labelled_rows.tolist() == [20]
     with pytest.raises(ValueError, match="row 20 is 1 and 2"):
         known.with_labels([20], [2])
-    with pytest.raises(ValueError, match="labels holds 9 for row 30"):
+    with pytest.raises(ValueError, match="labels holds 9 in row 30"):
         known.with_labels([30], [9])
     with pytest.raises(ValueError, match=r"rows holds 5, .* wanted rows of the sample"):
         known.with_labels([5], [0])

@@ -15,7 +15,7 @@ def test_the_answer_is_a_sentence_with_an_interval(there):
     assert f"expected accuracy {100 * found.estimate:.0f} %" in str(there)
     assert "lie outside what was calibrated" in str(there)
     assert "<table>" in there._repr_html_()
-    assert set(there.witnesses) == {"left_out", "surer", "agreement", "transport"}
+    assert set(there.estimates) == {"left_out", "atc", "agreement", "cot"}
 
 
 def test_a_far_away_batch_says_so_first(there):
@@ -75,7 +75,7 @@ def test_each_kind_of_evidence_can_be_switched_off(there, world):
     assert known.accuracy.estimate < 0.5 * there.accuracy.estimate
     assert known.without("labels").accuracy == there.accuracy
     alone = there.without("batch")
-    assert list(alone.witnesses) == ["left_out"]
+    assert list(alone.estimates) == ["left_out"]
     assert alone.calibrator.offset == 0.0
     with pytest.raises(ValueError, match="evidence 'rumour' is not known"):
         there.without("rumour")

@@ -5,43 +5,62 @@ from itertools import permutations
 import numpy as np
 import pytest
 from scipy.stats import t
+from sklearn.linear_model import Ridge
+from sklearn.preprocessing import StandardScaler
 
+from coolhead.calibrators.data import CalibrationData
+from coolhead.calibrators.estimators import (
+    RIDGE,
+    FeatureSums,
+    accuracy_threshold,
+    assigned_probability,
+)
+from coolhead.calibrators.evidence import (
+    class_scores,
+    conformal_scores,
+    domain_offsets,
+    logit,
+    shrunk_scale,
+)
 from coolhead.calibrators.temperature import TemperatureScaling
-from coolhead.metrics.intervals import Interval
+from coolhead.metrics.bins import Interval
 from coolhead.new_domain import NewDomain, learn_evidence
 from coolhead.new_domain.accuracy import (
     Labelled,
     accuracy_interval,
     believe_accuracy,
-    together,
+    combined,
 )
-from coolhead.new_domain.batch import (
-    class_shares,
-    dealt_probability,
-    equal_domains_threshold,
-    train_second,
-)
-from coolhead.new_domain.labelling import (
+from coolhead.new_domain.labels import (
     asking_order,
     choose_rows,
     find_strata,
     label_weights,
+    labels_for_width,
 )
-from coolhead.new_domain.labels import labels_for_width
-from coolhead.new_domain.offsets import best_offset, shrunk_scale
-from coolhead.new_domain.posterior import Witness, believe, expit, logit, shift_to
-from coolhead.new_domain.scores import class_scores, conformal_scores
-from coolhead.new_domain.sets import domains_needed, score_limit
-from coolhead.new_domain.threshold import find_threshold
+from coolhead.new_domain.posterior import (
+    Estimate,
+    believe,
+    expit,
+    shift_to,
+)
+from coolhead.new_domain.sets import (
+    domains_needed,
+    score_limit,
+)
 from simulate import logits_and_labels
 
 
-def test_the_best_offset_undoes_a_wrong_temperature():
-    logits, labels = logits_and_labels(4000, 5, scale=2.0)
-    found = best_offset(logits, labels, np.zeros(len(labels)))
-    direct = TemperatureScaling().fit(logits, labels)
-    assert abs(found.value - np.log(direct.temperature_)) < 1e-4
-    assert 0.5 < found.error / direct.log_temperature_se_ < 2
+def test_the_best_offset_of_a_domain_undoes_its_wrong_temperature():
+    parts = [logits_and_labels(4000, 5, scale=scale) for scale in (2.0, 0.7)]
+    logits, labels = map(np.concatenate, zip(*parts, strict=True))
+    domains = np.repeat(["a", "b"], 4000)
+    data = CalibrationData.of(logits, labels, sample_domain=domains)
+    offsets, errors = domain_offsets(data, np.zeros(len(data)))
+    for part, offset, error in zip(parts, offsets, errors, strict=True):
+        direct = TemperatureScaling().fit(*part)
+        assert abs(offset - np.log(direct.temperature_)) < 1e-4
+        assert 0.5 < error / direct.log_temperature_se_ < 2
 
 
 def test_few_domains_borrow_from_a_default_and_many_do_not():
@@ -54,7 +73,7 @@ def test_few_domains_borrow_from_a_default_and_many_do_not():
 
 
 def test_one_witness_alone_gives_his_t_interval():
-    witness = Witness("left_out", 0.4, 0.3)
+    witness = Estimate("left_out", 0.4, 0.3)
     belief = believe(witness.log_density, -8, 8)
     assert abs(belief.mean - 0.4) < 1e-3
     expected = 0.4 + 0.3 * t(4).ppf(0.95)
@@ -64,7 +83,7 @@ def test_one_witness_alone_gives_his_t_interval():
 def test_equal_confidences_and_no_prior_come_close_to_wilsons_interval():
     right = np.arange(40) < 28
     labelled = Labelled(np.full(40, 0.6), right, np.full(40, 1 / 40))
-    vague = [Witness("left_out", 0.0, 1e6)]
+    vague = [Estimate("left_out", 0.0, 1e6)]
     sure = np.full(100_000, 0.6)
     found = accuracy_interval(believe_accuracy(sure, vague, labelled), sure)
     z, n, share = 1.6448536, 40, 0.7
@@ -83,11 +102,11 @@ def test_a_narrow_belief_is_looked_at_closely():
 
 def test_a_lone_witness_far_off_loses_against_two():
     far = [
-        Witness("left_out", 0.0, 0.3),
-        Witness("surer", 0.1, 0.3),
-        Witness("agreement", 5.0, 0.3),
+        Estimate("left_out", 0.0, 0.3),
+        Estimate("atc", 0.1, 0.3),
+        Estimate("agreement", 5.0, 0.3),
     ]
-    assert abs(together(far, None).centre) < 0.3
+    assert abs(combined(far, None).centre) < 0.3
 
 
 def test_shift_reaches_the_wanted_mean():
@@ -102,32 +121,43 @@ def test_domains_count_alike_in_the_threshold():
     sure = np.concatenate([np.linspace(0.5, 1, 1000), np.linspace(0, 0.5, 10)])
     right = np.concatenate([np.ones(1000, bool), np.zeros(10, bool)])
     codes = np.repeat([0, 1], [1000, 10])
-    assert equal_domains_threshold(sure, right, codes) == pytest.approx(0.5, abs=0.01)
+    assert accuracy_threshold(sure, right, codes) == pytest.approx(0.5, abs=0.01)
 
 
-def test_the_second_classifier_solves_either_system_alike():
+def test_the_second_classifier_is_ridge_regression_with_and_without_rows():
     rng = np.random.default_rng(0)
-    labels = rng.integers(0, 3, 50)
-    features = rng.normal(size=(50, 49)) + np.eye(3)[labels].repeat(17, 1)[:, :49]
-    tall = train_second(features, labels, 3)
-    wide = train_second(
-        np.hstack([features, np.zeros((50, 2))]), labels, 3
-    )  # 51 columns, so the other branch
-    np.testing.assert_allclose(wide.weights[:49], tall.weights, atol=1e-10)
-    assert (tall.predict(features) == labels).mean() > 0.9
+    labels = rng.integers(0, 3, 90)
+    features = 50 + rng.normal(size=(90, 6)) + 3 * np.eye(3)[labels].repeat(2, 1)
+    out = np.arange(90) < 30
+    for kept, without in ((np.ones(90, bool), None), (~out, out)):
+        found = FeatureSums(features, labels, 3).classifier(without)
+        scaled = StandardScaler().fit(features[kept])
+        oracle = Ridge(alpha=RIDGE * kept.sum())
+        oracle.fit(scaled.transform(features[kept]), np.eye(3)[labels[kept]])
+        wanted = oracle.predict(scaled.transform(features))
+        scores = features @ found.weights.astype(float) + found.bias
+        np.testing.assert_allclose(scores, wanted, atol=1e-4)
+    assert (found.predict(features) == labels).mean() > 0.9
 
 
-def test_classes_are_dealt_as_cheaply_as_possible():
+def test_many_features_are_projected_for_the_second_classifier():
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 3, 600)
+    features = rng.normal(size=(600, 500)) + rng.normal(size=(3, 500))[labels]
+    found = FeatureSums(features[:400], labels[:400], 3).classifier()
+    assert found.weights.shape == (128, 3)
+    assert (found.predict(features[400:]) == labels[400:]).mean() > 0.9
+
+
+def test_classes_are_assigned_at_the_smallest_cost():
     """Against all permutations of four rows, two of each class."""
     rng = np.random.default_rng(0)
     logits = rng.normal(size=(4, 2))
     chances = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    found = dealt_probability(logits, np.ones(4), np.array([0.5, 0.5]))
+    found = assigned_probability(logits, np.ones(4), np.array([0.5, 0.5]))
     ways = set(permutations((0, 0, 1, 1)))
     best = max(chances[np.arange(4), list(way)].mean() for way in ways)
     assert found == pytest.approx(best)
-    shares = class_shares(np.array([0, 0, 0, 1]), np.array([0, 0, 0, 1]), 3)
-    np.testing.assert_allclose(shares, [0.5, 0.5, 0.0], err_msg="domains count alike")
 
 
 def test_strata_hold_alike_and_weights_stand_for_the_batch():
@@ -161,30 +191,13 @@ def test_chosen_rows_are_never_biased():
 
 def test_a_smaller_width_needs_more_labels():
     sure = np.random.default_rng(0).beta(5, 2, 1000)
-    belief = believe_accuracy(sure, [Witness("left_out", 0.9, 0.4)], None)
+    belief = believe_accuracy(sure, [Estimate("left_out", 0.9, 0.4)], None)
     now = accuracy_interval(belief, sure)
     assert isinstance(now, Interval)
     counts = [labels_for_width(width, belief, now, sure) for width in (0.2, 0.1, 0.05)]
     assert counts[0] < counts[1] < counts[2]
     # Wilson would need 4 z² p (1 - p) / width²: ours must not need more.
     assert counts[2] < 4 * 1.645**2 * 0.25 / 0.05**2
-
-
-def test_the_threshold_answers_only_what_it_can():
-    rng = np.random.default_rng(0)
-    sure = rng.uniform(0.3, 1, 5000)
-    right = rng.random(5000) < sure
-    found = find_threshold(sure, sure.mean(), sure.mean(), 0.9, 0.9)
-    answered = sure >= found.confidence
-    assert answered.mean() == pytest.approx(found.share, abs=1e-3)
-    assert abs(right[answered].mean() - 0.9) < 0.03
-    careful = find_threshold(sure, sure.mean(), sure.mean() - 0.1, 0.9, 0.9)
-    assert careful.confidence > found.confidence
-    never = find_threshold(np.full(100, 0.4), 0.4, 0.3, 0.95, 0.9)
-    assert never.confidence is None
-    assert "cannot be had" in str(never)
-    with pytest.raises(ValueError, match="accuracy is 95"):
-        find_threshold(sure, 0.5, 0.4, 95, 0.9)
 
 
 def test_scores_on_a_row_by_hand():

@@ -6,8 +6,7 @@ from scipy.special import log_softmax
 from scipy.special import softmax as scipy_softmax
 
 import coolhead as ch
-from coolhead.numerics.scan import brier_scan
-from coolhead.numerics.slopes import affine_slopes, temperature_slopes
+from coolhead.numerics.search import affine_slopes, brier_scan, temperature_slopes
 from coolhead.numerics.softmax import (
     brier_rows,
     confidence,
@@ -64,14 +63,17 @@ def test_one_row_out_of_all_proportion_does_not_decide():
     assert found.temperature == pytest.approx(want.temperature, rel=0.01)
 
 
-def test_a_masked_label_and_a_row_without_classes_are_refused():
+def test_a_masked_label_is_left_out_and_a_row_without_classes_refused():
     logits, labels = logits_and_labels(40, 3)
     broken = logits.copy()
     broken[7, labels[7]] = -np.inf
-    with pytest.raises(ValueError, match=f"holds class {labels[7]} in row 7, where"):
-        ch.fit_temperature(broken, labels)
-    with pytest.raises(ValueError, match="in row 7, where its logit is -inf"):
-        log_loss_rows(broken, labels, 1.0)
+    with pytest.warns(UserWarning, match="1 of 40 rows are left out"):
+        found = ch.fit_temperature(broken, labels)
+    without = ch.fit_temperature(np.delete(logits, 7, 0), np.delete(labels, 7))
+    assert found == without
+    assert log_loss_rows(broken, labels, 1.0)[7] == np.inf
+    with pytest.raises(ValueError, match="a masked class in every row that counts"):
+        ch.fit_temperature(broken[7:8], labels[7:8])
     broken[7] = -np.inf
     for function in (
         lambda: ch.fit_temperature(broken, labels),

@@ -8,9 +8,9 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 import coolhead as ch
-from coolhead.numerics import threads
+from coolhead.numerics import blocks as threads
+from coolhead.numerics.blocks import WORTHWHILE, each_block, thread_count
 from coolhead.numerics.softmax import confidence, score_rows, softmax
-from coolhead.numerics.threads import WORTHWHILE, each_block, thread_count
 
 ROWS, COLUMNS = 1500, 700
 

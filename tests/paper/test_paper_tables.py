@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from coolhead.experiment.tables.paper import paper_table, paper_table_names
+from coolhead.lab.tables.paper import paper_table, paper_table_names
 from coolhead.metrics import (
     Interval,
     improvement_ratio,

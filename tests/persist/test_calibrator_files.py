@@ -13,11 +13,16 @@ import skops.io
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 
-from coolhead.calibrators.clustered.calibrators import NearestClusterTemperature
+from coolhead.calibrators.clustered import NearestClusterTemperature
 from coolhead.calibrators.ensemble import TemperatureEnsemble
 from coolhead.calibrators.temperature import TemperatureScaling
-from coolhead.experiment.methods import METHODS
-from coolhead.persist import HEADER, load_calibrator, read_header, save_calibrator
+from coolhead.io.calibrators import (
+    HEADER,
+    load_calibrator,
+    read_header,
+    save_calibrator,
+)
+from coolhead.methods import METHODS
 
 RNG = np.random.default_rng(0)
 LOGITS = RNG.normal(size=(400, 4)) * 3
@@ -122,7 +127,7 @@ def renamed(path, old, new):
     [
         ("os", "system"),
         ("builtins", "eval"),
-        ("coolhead.files", "os"),
+        ("coolhead.io.files", "os"),
         ("coolhead.calibrators.base", "BaseEstimator"),
         ("coolhead.calibrators.temperature", "set_level"),
         ("coolhead.calibrators.temperature.os", "system"),
@@ -193,7 +198,7 @@ def test_every_cut_of_a_file_is_refused_in_one_line(tmp_path):
 
 def test_a_bomb_is_not_unpacked(tmp_path, monkeypatch):
     save_calibrator(TemperatureScaling().fit(LOGITS, LABELS), tmp_path / "c.skops")
-    monkeypatch.setattr("coolhead.persist.container.MAX_BYTES", 1000)
+    monkeypatch.setattr("coolhead.io.calibrators.MAX_BYTES", 1000)
     with pytest.raises(ValueError, match="unpacks to"):
         load_calibrator(tmp_path / "c.skops")
 

@@ -25,11 +25,12 @@ from threadpoolctl import threadpool_limits
 from xgboost import XGBClassifier
 
 from coolhead import baselines
-from coolhead.calibrators.classifier import CalibratedClassifier
 from coolhead.calibrators.clustered import NearestClusterTemperature
 from coolhead.calibrators.ensemble import TemperatureEnsemble
 from coolhead.calibrators.temperature import TemperatureScaling
-from coolhead.persist import HEADER, load_calibrator, save_calibrator, types
+from coolhead.classifier.classifier import CalibratedClassifier
+from coolhead.io import calibrators as types
+from coolhead.io.calibrators import HEADER, load_calibrator, save_calibrator
 
 RNG = np.random.default_rng(0)
 LOGITS = RNG.normal(size=(200, 3)) * 3

@@ -6,17 +6,11 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from coolhead.experiment.pictures import thumbnail
-from coolhead.experiment.predictions import predict
-from coolhead.experiment.protocol import EvaluationSettings
-from coolhead.experiment.results import (
-    KEY_COLUMNS,
-    TABLES,
-    CellResult,
-    table_path,
-)
-from coolhead.experiment.rows import LabelledRows
-from coolhead.experiment.scoring import score_methods
+from coolhead.lab.pictures import thumbnail
+from coolhead.lab.protocol import EvaluationSettings
+from coolhead.lab.results import KEY_COLUMNS, TABLES, CellResult, table_path
+from coolhead.lab.rows import LabelledRows
+from coolhead.lab.scoring import predict, score_methods
 
 # Temperatures that fit, that help half, and that harm, against the truth of 3.
 TEMPERATURES = {

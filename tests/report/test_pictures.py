@@ -7,18 +7,19 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from coolhead.archive import DomainArchive
 from coolhead.datasets import load_dataset
-from coolhead.datasets.formations.simulate import formation_image, formation_images
-from coolhead.experiment.cell import evaluate_cell
-from coolhead.experiment.pictures import LARGEST, find_pictures, thumbnail
-from coolhead.experiment.protocol import EvaluationSettings, Methods
-from coolhead.experiment.protocol_data import (
+from coolhead.io.archive import DomainArchive
+from coolhead.lab.cell import evaluate_cell
+from coolhead.lab.formations import formation_image, formation_images
+from coolhead.lab.pictures import LARGEST, find_pictures, thumbnail
+from coolhead.lab.plan import Split
+from coolhead.lab.protocol import (
     ArchiveData,
     BundledData,
+    EvaluationSettings,
     FormationsData,
+    Methods,
 )
-from coolhead.experiment.splits import Split
 
 
 def decoded(text):

@@ -6,12 +6,12 @@ import pytest
 from synthetic_run import write_run
 
 from coolhead import figures
-from coolhead.experiment.results import read_table
-from coolhead.experiment.tables.answer import choose_method, describe_answer
-from coolhead.experiment.tables.run_scores import load_scores
-from coolhead.report.diagnostics import abstention
-from coolhead.report.heat import heat_rows
-from coolhead.report.panels import feature_map, reliability_panel
+from coolhead.lab.report.diagnostics import abstention
+from coolhead.lab.report.plot import feature_map, reliability_panel
+from coolhead.lab.report.summarise import heat_rows
+from coolhead.lab.results import read_table
+from coolhead.lab.tables.answer import choose_method, describe_answer
+from coolhead.lab.tables.table import load_scores
 
 plt = pytest.importorskip("matplotlib.pyplot")
 

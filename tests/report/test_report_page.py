@@ -9,10 +9,11 @@ import polars as pl
 import pytest
 from synthetic_run import FEW_METHODS, write_run
 
-from coolhead.experiment.figures import write_figures
-from coolhead.experiment.results import read_table, table_path
-from coolhead.experiment.tables import all_tables, render_table
-from coolhead.report import write_report
+from coolhead.lab.figures import write_figures
+from coolhead.lab.report.render import write_report
+from coolhead.lab.results import read_table, table_path
+from coolhead.lab.tables.all_tables import all_tables
+from coolhead.lab.tables.table import render_table
 
 
 class Text(HTMLParser):
@@ -342,7 +343,7 @@ def test_the_calibrator_remembers_where_the_classifier_was_trained(
 
 
 def test_metadata_of_other_types_are_survived(tmp_path, npz, command):
-    from coolhead.persist import load_calibrator, read_header, save_calibrator
+    from coolhead.io.calibrators import load_calibrator, read_header, save_calibrator
 
     calibrator, out = tmp_path / "cal.skops", tmp_path / "r.html"
     command("fit", npz, "--out", calibrator, "--method", "set-level")

@@ -10,13 +10,11 @@ pytest.importorskip("torch")
 
 from small_tree import DOMAINS, N_PER_CLASS, TRAINING, reproduce
 
-from coolhead.datasets import list_images
-from coolhead.experiment.protocol_files import load_protocol
-from coolhead.experiment.splits import make_splits
-from coolhead.reproduce import Recipe, plan_steps
-from coolhead.reproduce.estimate import estimate
-from coolhead.torch.images import extraction
-from coolhead.torch.images.engines import open_engine
+from coolhead.lab.images import extraction, list_images
+from coolhead.lab.images.engines import open_engine
+from coolhead.lab.plan import make_splits
+from coolhead.lab.protocol_files import load_protocol
+from coolhead.lab.reproduce import Recipe, estimate, plan_steps
 
 
 @pytest.mark.parametrize("finetune", [None, {"epochs": 5, "batch_size": 8}])
@@ -64,7 +62,7 @@ def test_the_estimate_of_the_disk_counts_every_archive(
 ):
     costs = []
     monkeypatch.setattr(
-        "coolhead.reproduce.estimate.estimate",
+        "coolhead.lab.reproduce.estimate",
         lambda *arguments: costs.append(estimate(*arguments)) or costs[0],
     )
     only = ("--set", "methods.names=['uncalibrated']")

@@ -6,8 +6,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from coolhead.shift import density_ratio, effective_sample_size, summarise_weights
-from coolhead.shift.compression import compress
-from coolhead.shift.ratio import explained_auroc
+from coolhead.shift.ratio import compress, explained_auroc
 
 
 def two_gaussians(n_rows, n_columns, step, seed=0):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from coolhead.calibrators.clustered.calibrators import NearestClusterTemperature
+from coolhead.calibrators.clustered import NearestClusterTemperature
 from coolhead.calibrators.ensemble import TemperatureEnsemble
 from coolhead.calibrators.temperature import TemperatureScaling
 from coolhead.shift import coverage, find_regions, shift_report

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from coolhead.cli.demo import arrive
+from coolhead.lab.commands.experiments import arrive
 
 
 @pytest.mark.slow

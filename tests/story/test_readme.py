@@ -26,7 +26,7 @@ def test_python_blocks_run(capsys):
 
 
 def test_commands_exist():
-    from coolhead.cli import COMMANDS
+    from coolhead.cli.commands import COMMANDS
 
     shown = re.findall(r"^coolhead ([\w-]+)", README.read_text(), re.MULTILINE)
     assert len(shown) > 5

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from coolhead.calibrators.clustered.calibrators import (
+from coolhead.calibrators.clustered import (
     NearestClusterTemperature,
     RegressedTemperature,
 )
@@ -14,7 +14,7 @@ from coolhead.calibrators.ensemble import TemperatureEnsemble
 from coolhead.calibrators.temperature import Identity, TemperatureScaling
 from coolhead.shift.clusters import Clusters
 from coolhead.torch import CalibratedModule, CalibratedSoftmax, export_onnx
-from coolhead.torch.calibrated.agreement import Batch, ask_numpy, check_agreement
+from coolhead.torch.comparison import Batch, ask_numpy, check_agreement
 
 
 def run(path, **inputs):

@@ -9,11 +9,7 @@ from sklearn.linear_model import LogisticRegression
 import coolhead as ch
 from contract.problems import calibrators, fitted, masked_problem
 from coolhead.torch import CalibratedSoftmax
-from coolhead.torch.calibrated.agreement import (
-    Batch,
-    check_agreement,
-    hostile_batches,
-)
+from coolhead.torch.comparison import Batch, check_agreement, hostile_batches
 
 ORDINARY = PROBLEMS["ordinary"]
 HOSTILE = hostile_batches(ORDINARY["logits"], ORDINARY["features"])

@@ -10,7 +10,7 @@ import torch
 from sklearn.exceptions import NotFittedError
 from torch import nn
 
-from coolhead.baselines.classwise.vector import VectorScaling
+from coolhead.baselines.classwise import VectorScaling
 from coolhead.calibrators.ensemble import TemperatureEnsemble
 from coolhead.calibrators.temperature import TemperatureScaling
 from coolhead.torch import CalibratedModule

@@ -7,10 +7,10 @@ import torch
 import coolhead
 from contract.problems import calibrators
 from coolhead.calibrators.base import TemperatureCalibrator
-from coolhead.calibrators.shift_aware.calibrator import ShiftAwareTemperature
+from coolhead.calibrators.shift_aware import ShiftAwareTemperature
 from coolhead.shift.clusters import Clusters
 from coolhead.torch import CalibratedSoftmax
-from coolhead.torch.calibrated.temperature import NearestCenter
+from coolhead.torch.temperature import NearestCenter
 
 EXPORTED = [name for name in calibrators() if name != "OutsideCalibrator"]
 
