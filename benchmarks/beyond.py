@@ -18,15 +18,18 @@ import numpy as np
 from beyond_report import EQUAL, PAPER, report
 from origin import print_origin
 
-from coolhead.archive import DomainArchive, load_archive
 from coolhead.baselines.multidomain import MultiDomainTemperature
 from coolhead.calibrators.auto import AutoCalibrator
+from coolhead.calibrators.descriptors import DESCRIPTORS
 from coolhead.calibrators.ensemble import TemperatureEnsemble
-from coolhead.calibrators.shift_aware.calibrator import ShiftAwareTemperature
-from coolhead.calibrators.shift_aware.descriptors import DESCRIPTORS
+from coolhead.calibrators.shift_aware import ShiftAwareTemperature
 from coolhead.calibrators.temperature import TemperatureScaling
-from coolhead.datasets import load_dataset, split_large_small
-from coolhead.heads import Head, load_head, train_head
+from coolhead.datasets import load_dataset
+from coolhead.io.archive import DomainArchive
+from coolhead.io.reading import load_archive
+from coolhead.lab.heads.head import Head, load_head
+from coolhead.lab.heads.train import train_head
+from coolhead.lab.images import split_large_small
 from coolhead.metrics import expected_calibration_error
 from coolhead.numerics.softmax import confidence
 

@@ -15,7 +15,7 @@ from sklearn.cluster import KMeans
 from threadpoolctl import threadpool_limits
 
 import coolhead as ch
-from coolhead.archive import load_archive
+from coolhead.io.reading import load_archive
 from coolhead.shift import clusters
 
 ROWS = 2_000

@@ -22,8 +22,8 @@ import numpy as np
 from origin import print_origin
 
 from coolhead import fit_temperature
+from coolhead.numerics.blocks import WORTHWHILE
 from coolhead.numerics.moments import row_moments, summarise_rows
-from coolhead.numerics.threads import WORTHWHILE
 
 LOG2E, LN2_HIGH, LN2_LOW = 1.4426950408889634, 0.693145751953125, 1.4286068203094172e-6
 

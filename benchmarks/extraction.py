@@ -19,15 +19,14 @@ import numpy as np
 import torch
 from PIL import Image
 
-from coolhead.datasets import list_images
-from coolhead.datasets.images import check_image
-from coolhead.models.torch import frozen
-from coolhead.torch import Backbone, ImageTransform, load_backbone
-from coolhead.torch.calibrated.reading import feature_reader
-from coolhead.torch.images import transform as transforms
-from coolhead.torch.images.batches import plan_batches, read_batches
-from coolhead.torch.images.engines import open_engine
-from coolhead.torch.images.transform import read_image
+from coolhead.lab.images import Backbone, ImageTransform, list_images, load_backbone
+from coolhead.lab.images import transform as transforms
+from coolhead.lab.images.engines import open_engine
+from coolhead.lab.images.extraction import plan_batches, read_batches
+from coolhead.lab.images.table import check_image
+from coolhead.lab.images.transform import read_image
+from coolhead.models.libraries import frozen
+from coolhead.torch.features import feature_reader
 
 BATCH = 64
 ALL = {"reducing_gap": None}

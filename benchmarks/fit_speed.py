@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from coolhead.calibrators.data import CalibrationData, fit_with
-from coolhead.experiment.methods import METHODS
+from coolhead.methods import METHODS
 
 
 def simulate(n_rows: int, n_classes: int, n_columns: int, step: float, seed: int):

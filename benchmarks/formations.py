@@ -12,10 +12,9 @@ import time
 
 import numpy as np
 
-from coolhead.datasets import split_large_small
-from coolhead.datasets.formations.simulate import MAP_NAMES, NOTE
-from coolhead.experiment.formations import load_formations
-from coolhead.heads import train_head
+from coolhead.lab.formations import MAP_NAMES, NOTE, load_formations
+from coolhead.lab.heads.train import train_head
+from coolhead.lab.images import split_large_small
 from coolhead.metrics import expected_calibration_error
 from coolhead.numerics.softmax import softmax
 from coolhead.numerics.temperature import fit_temperature

@@ -25,14 +25,10 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import polars as pl
 
-from coolhead.archive import (
-    DomainArchive,
-    load_archive,
-    open_predictions,
-    stream_blocks,
-)
-from coolhead.calibrators.clustered.calibrators import NearestClusterTemperature
-from coolhead.persist import load_calibrator, save_calibrator
+from coolhead.calibrators.clustered import NearestClusterTemperature
+from coolhead.io.archive import DomainArchive
+from coolhead.io.calibrators import load_calibrator, save_calibrator
+from coolhead.io.reading import load_archive, open_predictions, stream_blocks
 
 INPUTS_PER_PROCESS = 20_000
 NUMBERS = [0, 1, 2, 7, 127, 128, 255, 2**31 - 1, 2**31, 2**32, 2**62, 2**63 - 1]

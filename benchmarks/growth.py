@@ -158,8 +158,7 @@ def memory() -> float:
 
 def draw(found: list[dict]) -> str:
     """Time above, memory below, an axis in each column, both scales logarithmic."""
-    from coolhead.figures.style import LINES
-    from coolhead.figures.svg import draw_svg
+    from coolhead.figures.style import LINES, draw_svg
 
     def panels(figure):
         axes = figure.subplots(2, len(AXES), sharex="col", sharey="row")

@@ -22,12 +22,15 @@ from new_domain_report import report
 from new_domain_scores import Rows, Split, score
 from origin import print_origin
 
-from coolhead.archive import DomainArchive, load_archive
 from coolhead.calibrators.auto import AutoCalibrator
-from coolhead.datasets import load_dataset, split_large_small
-from coolhead.heads import load_head, train_head
+from coolhead.datasets import load_dataset
+from coolhead.io.archive import DomainArchive
+from coolhead.io.calibrators import load_calibrator, save_calibrator
+from coolhead.io.reading import load_archive
+from coolhead.lab.heads.head import load_head
+from coolhead.lab.heads.train import train_head
+from coolhead.lab.images import split_large_small
 from coolhead.new_domain import learn_evidence
-from coolhead.persist import load_calibrator, save_calibrator
 
 REFERENCE_ROWS = 2_000
 MOST_SPLITS = 12

@@ -8,9 +8,8 @@ import numpy as np
 from coolhead.calibrators.temperature import TemperatureScaling
 from coolhead.metrics import expected_calibration_error
 from coolhead.new_domain import NewDomain
-from coolhead.new_domain.labelling import uncertainty
-from coolhead.new_domain.scores import members
-from coolhead.new_domain.sets import find_limit
+from coolhead.new_domain.labels import uncertainty
+from coolhead.new_domain.sets import find_limit, members
 from coolhead.numerics.softmax import confidence
 
 LABELS = (20, 100)
@@ -53,7 +52,7 @@ def score(split: Split, seed: int) -> dict[str, float]:
     _measure("batch", there, split, found)
     _add_threshold("batch", there, split, found)
     _add_sets(split, found)
-    doubt = uncertainty(there._confidence)
+    doubt = uncertainty(there._state.seen.confidence)
     # What rows chosen in proportion to their doubt can win at most over random ones.
     found["neyman"].append(float(doubt.mean() / np.sqrt(np.mean(doubt**2))))
     for draw in range(DRAWS):

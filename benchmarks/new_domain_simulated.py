@@ -6,9 +6,9 @@ confidence says; nothing is fitted, so that only the intervals are on trial.
 
 import numpy as np
 
+from coolhead.calibrators.evidence import conformal_scores
 from coolhead.calibrators.temperature import TemperatureScaling
 from coolhead.new_domain import NewDomain, learn_evidence
-from coolhead.new_domain.scores import conformal_scores
 from coolhead.new_domain.sets import domains_needed, score_limit
 
 CLASSES = 5

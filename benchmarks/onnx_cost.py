@@ -17,16 +17,17 @@ import torch
 
 from coolhead.baselines.density_aware import DensityAwareTemperature
 from coolhead.baselines.multidomain import MultiDomainTemperature
-from coolhead.baselines.parametric.calibrator import ParameterizedTemperature
+from coolhead.baselines.parametric import ParameterizedTemperature
 from coolhead.calibrators.auto import AutoCalibrator
-from coolhead.calibrators.clustered.calibrators import (
+from coolhead.calibrators.clustered import (
     NearestClusterTemperature,
     RegressedTemperature,
 )
 from coolhead.calibrators.ensemble import TemperatureEnsemble
-from coolhead.calibrators.shift_aware.calibrator import ShiftAwareTemperature
+from coolhead.calibrators.shift_aware import ShiftAwareTemperature
 from coolhead.calibrators.temperature import TemperatureScaling
-from coolhead.torch import export_onnx, load_backbone
+from coolhead.lab.images import load_backbone
+from coolhead.torch import export_onnx
 
 N_CLASSES, N_FEATURES, N_ROWS = 345, 1280, 3000
 METHODS = {

@@ -25,13 +25,11 @@ from origin import print_origin
 from simulated_archives import DOMAINNET_TEST, OFFICE_HOME, write_archives
 from threadpoolctl import threadpool_limits
 
-from coolhead.experiment.plan import make_plan
-from coolhead.experiment.protocol import Protocol, TrainedData
-from coolhead.experiment.protocol_files import load_protocol
-from coolhead.experiment.results import read_table
-from coolhead.experiment.splits import make_splits
-from coolhead.experiment.sweep import run_cell, run_sweep
-from coolhead.experiment.workers import end_workers
+from coolhead.lab.plan import make_plan, make_splits
+from coolhead.lab.protocol import Protocol, TrainedData
+from coolhead.lab.protocol_files import load_protocol
+from coolhead.lab.results import read_table
+from coolhead.lab.sweep import end_workers, run_cell, run_sweep
 
 SIZES = {"office-home": (OFFICE_HOME, 65), "domainnet": (DOMAINNET_TEST, 345)}
 METHODS = (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from coolhead.archive import DomainArchive
+from coolhead.io.archive import DomainArchive
 
 OFFICE_HOME = {"Art": 2427, "Clipart": 4365, "Product": 4439, "Real World": 4357}
 DOMAINNET_TEST = {

@@ -19,7 +19,7 @@ import numpy as np
 import polars as pl
 
 from coolhead.calibrators.temperature import TemperatureScaling
-from coolhead.persist import load_calibrator, save_calibrator
+from coolhead.io.calibrators import load_calibrator, save_calibrator
 
 # ru_maxrss of a child starts at what its parent held; VmHWM does not.
 APPLY = """
@@ -63,7 +63,7 @@ def write_npz(path: Path, n_blocks: int) -> None:
 
 
 def write_safetensors(path: Path, n_blocks: int) -> None:
-    from coolhead.archive import DomainArchive
+    from coolhead.io.archive import DomainArchive
 
     inner = path.with_name("logits.npy")
     write_array(inner, n_blocks)

@@ -17,10 +17,10 @@ from sklearn.cluster import KMeans
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from torchmetrics.functional.classification import multiclass_calibration_error
 
-from coolhead.archive import load_archive
-from coolhead.datasets import split_large_small
-from coolhead.experiment.protocol import EvaluationSettings, Protocol
-from coolhead.experiment.splits import Split
+from coolhead.io.reading import load_archive
+from coolhead.lab.images import split_large_small
+from coolhead.lab.plan import Split
+from coolhead.lab.protocol import EvaluationSettings, Protocol
 
 
 def softmax(logits: np.ndarray) -> np.ndarray:

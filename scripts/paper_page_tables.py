@@ -6,17 +6,19 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from coolhead.experiment.record import read_run_record
-from coolhead.experiment.results import read_table
-from coolhead.experiment.tables import Table, all_tables, page_layout
-from coolhead.experiment.tables.beside_paper import Published
-from coolhead.experiment.tables.by_split import ASTERISK
-from coolhead.experiment.tables.findings import PAPER_METHODS, check_findings
-from coolhead.experiment.tables.run_scores import (
+from coolhead.lab.record import read_run_record
+from coolhead.lab.results import read_table
+from coolhead.lab.tables.all_tables import all_tables
+from coolhead.lab.tables.by_split import ASTERISK, PAPER_METHODS
+from coolhead.lab.tables.findings import check_findings
+from coolhead.lab.tables.paper import Published
+from coolhead.lab.tables.table import (
     RunScores,
+    Table,
     column_mean,
     label,
     load_scores,
+    page_layout,
 )
 
 SHOWN = (

@@ -12,8 +12,8 @@ import coolhead.baselines
 import coolhead.calibrators
 from coolhead.calibrators.base import Calibrator, TemperatureCalibrator
 from coolhead.dask.fitting import fits_all_rows
-from coolhead.torch.calibrated import softmax  # noqa: F401  (all modules register)
-from coolhead.torch.calibrated.probabilities import exports
+from coolhead.torch import softmax  # noqa: F401  (all modules register)
+from coolhead.torch.probabilities import exports
 
 PAGE = Path(__file__).parent.parent / "docs" / "calibrators.md"
 TOP = """# Who can do what

@@ -14,7 +14,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from coolhead.files import atomic_path
+from coolhead.io.files import atomic_path
 
 PAGE = Path(__file__).parent.parent / "docs" / "faults.md"
 TOP = """# What it survives

@@ -17,11 +17,11 @@ from pathlib import Path
 import paper_page_tables as tables
 
 from coolhead import figures
-from coolhead.experiment.record import read_run_record
-from coolhead.experiment.results import read_table
-from coolhead.experiment.tables.run_scores import label
-from coolhead.figures.svg import draw_svg
-from coolhead.files import atomic_path
+from coolhead.figures.style import draw_svg
+from coolhead.io.files import atomic_path
+from coolhead.lab.record import read_run_record
+from coolhead.lab.results import read_table
+from coolhead.lab.tables.table import label
 
 DOCS = Path(__file__).parent.parent / "docs"
 DRAWN = ("uncalibrated", "source-only", "ensemble", "auto", "target-only")

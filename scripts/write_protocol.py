@@ -7,8 +7,8 @@ A test compares the page with what this script would write.
 
 from pathlib import Path
 
-from coolhead.experiment.methods import METHODS
-from coolhead.experiment.protocol_keys import KeyTable, protocol_tables
+from coolhead.lab.protocol_files import KeyTable, protocol_tables
+from coolhead.methods import METHODS
 
 PAGE = Path(__file__).parent.parent / "docs" / "protocol.md"
 TOP = """# Every key of a protocol file

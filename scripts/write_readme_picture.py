@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT / "docs"))
 
 from site_parts.first_screen import picture  # noqa: E402
 
-from coolhead.files import atomic_path  # noqa: E402
+from coolhead.io.files import atomic_path  # noqa: E402
 
 
 def main() -> None:

@@ -5,10 +5,18 @@ from hashlib import sha256
 from pathlib import Path
 
 import coolhead as ch
-from coolhead.cli.demo import CALIBRATION, SOURCE, TARGET, arrive
 from coolhead.figures import reliability
-from coolhead.figures.style import AFTER, BEFORE, BEFORE_WORDS, GREY, INK, PALE, PAPER
-from coolhead.figures.svg import draw_svg
+from coolhead.figures.style import (
+    AFTER,
+    BEFORE,
+    BEFORE_WORDS,
+    GREY,
+    INK,
+    PALE,
+    PAPER,
+    draw_svg,
+)
+from coolhead.lab.commands.experiments import CALIBRATION, SOURCE, TARGET, arrive
 
 WORDS = (
     f"Reliability of a sentiment classifier trained on {SOURCE} reviews, on {TARGET} "

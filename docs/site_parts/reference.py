@@ -12,22 +12,23 @@ from typing import Any
 import typer
 
 import coolhead
-from coolhead.cli import COMMANDS, application
-from coolhead.experiment import results
+from coolhead.cli.commands import COMMANDS, application
+from coolhead.lab import results
 
 # Rooms that are namespaces at the top, and those imported by their own name.
 ROOMS = (
     *("calibrators", "baselines", "metrics", "new_domain", "shift", "datasets"),
     *(
-        "heads",
         "figures",
-        "report",
         "torch",
         "dask",
-        "archive",
+        "io",
         "monitor",
         "models",
         "mlflow",
+        "lab.heads",
+        "lab.images",
+        "lab.report",
     ),
 )
 
