@@ -86,7 +86,7 @@ bench: $(VENV)/.test
 
 $(VENV)/.demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) -e .
+	$(INSTALL) -e '.[lab]'
 	touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt
