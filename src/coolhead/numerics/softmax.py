@@ -1,4 +1,7 @@
-"""Softmax of scaled logits, and what is derived from it, row block by row block."""
+"""Softmax of scaled logits, and what is derived from it, row block by row block.
+
+Class offsets b (n_classes,) are added to the scaled logits: softmax(z / T + b).
+"""
 
 from collections.abc import Callable
 from functools import partial
@@ -15,23 +18,26 @@ from coolhead.numerics.blocks import (
 )
 from coolhead.numerics.checks import bad_logits_message
 
-# (rows, top class, exp((z - max) / T), sum of those) of a block
+# (rows, top class, exp(z / T + b - max), sum of those) of a block
 Use = Callable[[slice, np.ndarray, np.ndarray, np.ndarray], None]
+Offsets = np.ndarray | None
 
 
-def softmax(logits: np.ndarray, temperature: float | np.ndarray) -> np.ndarray:
-    """softmax(z / T), shape (n, k), in the computing precision of the logits."""
+def softmax(
+    logits: np.ndarray, temperature: float | np.ndarray, offsets: Offsets = None
+) -> np.ndarray:
+    """softmax(z / T + b), shape (n, k), in the computing precision of the logits."""
     probabilities = np.empty(logits.shape, computing_dtype(logits))
 
     def use(rows, top, powers, total):
         np.divide(powers, total[:, None], out=probabilities[rows])
 
-    _each_scaled(logits, temperature, use)
+    _each_scaled(logits, temperature, use, offsets)
     return probabilities
 
 
 def confidence(
-    logits: np.ndarray, temperature: float | np.ndarray
+    logits: np.ndarray, temperature: float | np.ndarray, offsets: Offsets = None
 ) -> tuple[np.ndarray, np.ndarray]:
     """Largest probability and its class, (n,) each, without the probabilities."""
     largest = np.empty(len(logits), computing_dtype(logits))
@@ -42,27 +48,32 @@ def confidence(
         np.divide(1, total, out=largest[rows])
         predicted[rows] = top
 
-    _each_scaled(logits, temperature, use)
+    _each_scaled(logits, temperature, use, offsets)
     return largest, predicted
 
 
 def log_loss_rows(
-    logits: np.ndarray, labels: np.ndarray, temperature: float | np.ndarray
+    logits: np.ndarray,
+    labels: np.ndarray,
+    temperature: float | np.ndarray,
+    offsets: Offsets = None,
 ) -> np.ndarray:
     """Negative log-likelihood of each row, (n,) float64, computed in logit space."""
     losses = np.empty(len(logits))
-    inverse = _inverse(temperature, len(logits))
+    gap = _gaps(logits, labels, temperature, offsets)
 
     def use(rows, top, powers, total):
-        gap = _gap(logits[rows], top, labels, rows)
-        losses[rows] = np.log(total, dtype=np.float64) + gap * inverse[rows]
+        losses[rows] = np.log(total, dtype=np.float64) + gap(rows, top)
 
-    _each_scaled(logits, temperature, use)
+    _each_scaled(logits, temperature, use, offsets)
     return losses
 
 
 def brier_rows(
-    logits: np.ndarray, labels: np.ndarray, temperature: float | np.ndarray
+    logits: np.ndarray,
+    labels: np.ndarray,
+    temperature: float | np.ndarray,
+    offsets: Offsets = None,
 ) -> np.ndarray:
     """Brier score of each row, summed over classes, (n,) float64."""
     scores = np.empty(len(logits))
@@ -70,7 +81,7 @@ def brier_rows(
     def use(rows, top, powers, total):
         scores[rows] = _briers(powers, total, labels[rows])
 
-    _each_scaled(logits, temperature, use)
+    _each_scaled(logits, temperature, use, offsets)
     return scores
 
 
@@ -84,25 +95,32 @@ class RowScores(NamedTuple):
 
 
 def score_rows(
-    logits: np.ndarray, labels: np.ndarray, temperature: float | np.ndarray
+    logits: np.ndarray,
+    labels: np.ndarray,
+    temperature: float | np.ndarray,
+    offsets: Offsets = None,
 ) -> RowScores:
     """Confidence, class, log loss and Brier score of each row in a single pass."""
     n_rows = len(logits)
     sure, predicted = np.empty(n_rows), np.empty(n_rows, np.intp)
     losses, briers = np.empty(n_rows), np.empty(n_rows)
-    inverse = _inverse(temperature, n_rows)
+    gap = _gaps(logits, labels, temperature, offsets)
 
     def use(rows, top, powers, total):
-        gap = _gap(logits[rows], top, labels, rows)
         sure[rows], predicted[rows] = 1 / total, top
-        losses[rows] = np.log(total, dtype=np.float64) + gap * inverse[rows]
+        losses[rows] = np.log(total, dtype=np.float64) + gap(rows, top)
         briers[rows] = _briers(powers, total, labels[rows])
 
-    _each_scaled(logits, temperature, use)
+    _each_scaled(logits, temperature, use, offsets)
     return RowScores(sure, predicted, losses, briers)
 
 
-def _each_scaled(logits: np.ndarray, temperature: float | np.ndarray, use: Use) -> None:
+def _each_scaled(
+    logits: np.ndarray,
+    temperature: float | np.ndarray,
+    use: Use,
+    offsets: Offsets = None,
+) -> None:
     """One pass over the logits; `use` is called for every block, on any thread."""
     dtype = computing_dtype(logits)
     inverse = _inverse(temperature, len(logits))[:, None].astype(dtype)
@@ -116,6 +134,10 @@ def _each_scaled(logits: np.ndarray, temperature: float | np.ndarray, use: Use) 
             np.subtract(block, peak[:, None], out=powers, dtype=dtype)
             _refuse_bad(logits, rows, row_sums(powers))
             np.multiply(powers, inverse[rows], out=powers)
+            if offsets is not None:
+                powers += offsets.astype(dtype)
+                top = powers.argmax(axis=1)
+                powers -= powers[np.arange(len(block)), top][:, None]
         np.exp(powers, out=powers)
         use(rows, top, powers, row_sums(powers))
 
@@ -127,12 +149,26 @@ def _briers(powers: np.ndarray, total: np.ndarray, labels: np.ndarray) -> np.nda
     return row_dots(powers, powers) / np.square(total) - 2 * own + 1
 
 
-def _gap(
-    block: np.ndarray, top: np.ndarray, labels: np.ndarray, rows: slice
-) -> np.ndarray:
-    """Largest logit minus the label's; infinite for a label of probability zero."""
-    each = np.arange(len(block))
-    return block[each, top].astype(np.float64) - block[each, labels[rows]]
+def _gaps(
+    logits: np.ndarray,
+    labels: np.ndarray,
+    temperature: float | np.ndarray,
+    offsets: Offsets,
+) -> Callable[[slice, np.ndarray], np.ndarray]:
+    """Return a function of (rows, top): the top class's scaled score minus the label's.
+
+    It is infinite for a label of probability zero.
+    """
+    inverse = _inverse(temperature, len(logits))
+
+    def gap(rows: slice, top: np.ndarray) -> np.ndarray:
+        block, own = logits[rows], labels[rows]
+        each = np.arange(len(block))
+        found = block[each, top].astype(np.float64) - block[each, own]
+        found *= inverse[rows]
+        return found if offsets is None else found + offsets[top] - offsets[own]
+
+    return gap
 
 
 def _refuse_bad(logits: np.ndarray, rows: slice, sums: np.ndarray) -> None:
