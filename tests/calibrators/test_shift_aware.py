@@ -276,7 +276,7 @@ def test_ridge_moves_only_on_consistent_evidence():
 
 def test_thinning_keeps_small_domains_whole():
     codes = np.repeat([0, 1], [30, 5000])
-    kept = thin_domains(codes)
+    kept = thin_domains(np.arange(len(codes))[:, None], codes)
     assert kept[:30].all()
     assert 400 <= kept[30:].sum() <= 500
 

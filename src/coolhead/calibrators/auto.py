@@ -6,25 +6,38 @@ from typing import Any
 import numpy as np
 
 from coolhead.calibrators.base import TemperatureCalibrator
+from coolhead.calibrators.class_offsets import (
+    ClassOffsets,
+    learn_class_offsets,
+    left_out_problem,
+    warn_of_class_bias,
+)
 from coolhead.calibrators.data import CalibrationData
-from coolhead.calibrators.left_out import OutOfDomain
+from coolhead.calibrators.left_out import OutOfDomain, warn_of_harm
 from coolhead.calibrators.parameters import Seed, parameters
 from coolhead.calibrators.select import SelectByDomain
 from coolhead.calibrators.shift_aware import ShiftAwareTemperature
 from coolhead.calibrators.temperature import TemperatureScaling
+from coolhead.numerics.checks import check_choice
 
 
 @parameters
 class AutoCalibrator(TemperatureCalibrator):
-    """Average shift-aware temperatures with simpler ones as left-out domains suggest.
+    """Average temperatures, and add class offsets, as left-out domains suggest.
 
     The candidates are the uncalibrated classifier, source-only, set-level and
     shift-aware temperatures. Every calibration domain is left out once. The candidates
     are averaged in log temperature with the weights of smallest loss there, shrunk
     towards the shift-aware one because few domains are weak evidence.
 
+    Class offsets, one number per class, are added to the scaled logits where left-out
+    domains gain log loss and do not lose accuracy by them. Then predicted classes may
+    differ from the classifier's.
+
     Parameters
     ----------
+    class_offsets : "auto" or False, default="auto"
+        False keeps the predicted class of every row, here and in new domains.
     random_state : int, default=0
         Seed of the sample of reference features.
 
@@ -44,6 +57,10 @@ class AutoCalibrator(TemperatureCalibrator):
         were found without them.
     evidence_ : Evidence
         Summary of the left-out domains, for new domains.
+    class_offsets_ : ndarray of shape (n_classes,)
+        Added to the scaled logits; zeros where they did not help.
+    left_out_accuracy_change_ : float
+        By how much they change the accuracy of left-out domains, on average.
     temperature_ : float
         The candidates' set-level temperatures, averaged with the same weights.
     status_ : str
@@ -67,9 +84,11 @@ class AutoCalibrator(TemperatureCalibrator):
     uses_features = True
 
     _: KW_ONLY
+    class_offsets: bool | str = "auto"
     random_state: Seed = 0
 
     def _learn(self, data: CalibrationData) -> OutOfDomain:
+        check_choice(self.class_offsets, "class_offsets", "auto", False)
         shift_aware = ShiftAwareTemperature(random_state=self.random_state)
         shift_aware.fit_part(data)
         # The penalty of a left-out domain is chosen without it.
@@ -90,10 +109,44 @@ class AutoCalibrator(TemperatureCalibrator):
         self.selection_ = selection
         self.names_, self.weights_ = selection.names_, selection.weights_
         self.scores_, self.domains_ = selection.scores_, selection.domains_
-        self.temperature_, self.harmed_ = selection.temperature_, selection.harmed_
+        self.temperature_ = selection.temperature_
         notes = [*selection.status_.split("; "), *shift_aware.status_.split("; ")]
+        learned = self._learn_offsets(data, left_out)
+        if learned is not None:
+            left_out = left_out.add_class_offsets(learned, data)
+            change = 100 * self.left_out_accuracy_change_
+            notes.append(
+                f"class offsets: accuracy of left-out rows {change:+.1f} points"
+                if learned.share
+                else "no class offsets: left-out rows do not gain by them"
+            )
         self.status_ = "; ".join(dict.fromkeys(notes))
+        self.harmed_ = warn_of_harm(data, left_out, stacklevel=4)
         return left_out
+
+    def _learn_offsets(
+        self, data: CalibrationData, left_out: OutOfDomain
+    ) -> ClassOffsets | None:
+        """Learn class offsets where left-out domains, or parts of one, gain by them."""
+        folds, temperature = left_out.folds, left_out.temperature
+        across_domains = folds.max(initial=-1) > 0
+        if not across_domains or temperature is None:
+            temperature = self._temperature(data.logits, data.features)
+        source = data.domains.source_rows
+        used = folds >= 0 if across_domains else ~source | source.all()
+        rows = np.flatnonzero(used)
+        part = data.take(rows)
+        problem = left_out_problem(
+            part.logits, temperature[rows], part.labels, folds[rows], part.weights
+        )
+        self.class_offsets_, learned = np.zeros(data.n_classes), None
+        self.left_out_accuracy_change_ = 0.0
+        if self.class_offsets:
+            learned = learn_class_offsets(problem, across_domains=across_domains)
+            self.class_offsets_ = learned.offsets
+            self.left_out_accuracy_change_ = float(learned.accuracy_changes.mean())
+        warn_of_class_bias(problem, self.class_offsets_, data.classes, stacklevel=5)
+        return learned
 
     def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
         return self.selection_._temperature(logits, features)

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from coolhead.calibrators.class_offsets import used_offsets
 from coolhead.calibrators.data import CalibrationData, refuse_source
 from coolhead.calibrators.evidence import summarise
 from coolhead.calibrators.left_out import OutOfDomain
@@ -362,10 +363,16 @@ class Calibrator(BaseEstimator):
 
 
 class TemperatureCalibrator(Calibrator):
-    """Divides the logits by a temperature; the predicted class never changes.
+    """Divides the logits by a temperature, and adds class offsets if it has some.
 
-    A subclass whose temperature is not the same for every row writes `_temperature`,
-    which gets checked arrays.
+    Without class offsets the predicted class never changes. A subclass whose
+    temperature is not the same for every row writes `_temperature`, which gets checked
+    arrays.
+
+    Attributes
+    ----------
+    class_offsets_ : ndarray of shape (n_classes,) or None
+        Added to the scaled logits; None, or zeros, where predicted classes are kept.
 
     Examples
     --------
@@ -380,6 +387,7 @@ class TemperatureCalibrator(Calibrator):
 
     temperature_: float
     evidence_: Any
+    class_offsets_: np.ndarray | None = None
 
     def temperature(
         self, logits: ArrayLike, features: ArrayLike | None = None
@@ -393,12 +401,13 @@ class TemperatureCalibrator(Calibrator):
 
     def _predict(self, logits: np.ndarray, features: Any) -> Answer:
         temperature = self._temperatures(logits, features)
-        return softmax.softmax(logits, temperature), temperature
+        return softmax.softmax(logits, temperature, used_offsets(self)), temperature
 
     def _confidence(
         self, logits: np.ndarray, features: Any
     ) -> tuple[np.ndarray, np.ndarray]:
-        return softmax.confidence(logits, self._temperatures(logits, features))
+        temperature = self._temperatures(logits, features)
+        return softmax.confidence(logits, temperature, used_offsets(self))
 
     def _temperatures(self, logits: np.ndarray, features: Any) -> np.ndarray:
         """T of each row; of no rows, none, whatever the method would need of them."""

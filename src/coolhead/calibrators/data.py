@@ -106,6 +106,22 @@ def refuse_source(calibrator: Any, source_domain: Any) -> None:
         )
 
 
+def canonical_order(rows: np.ndarray, codes: np.ndarray | None = None) -> np.ndarray:
+    """Return an order of rows that does not depend on the order they came in.
+
+    Whoever takes a sample of the rows takes it in this order, so that fits do not
+    depend on how a file was sorted.
+
+    Parameters
+    ----------
+    rows : ndarray of shape (n_samples, n_columns)
+    codes : ndarray of shape (n_samples,), default=None
+        Groups that stay together.
+    """
+    columns = [rows[:, -1], rows[:, rows.shape[1] // 2], rows[:, 0]]
+    return np.lexsort(columns if codes is None else [*columns, codes])
+
+
 class Fold(NamedTuple):
     """(n,) masks of the rows to fit on and of those left out, and whose they are."""
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigh
 
+from coolhead.calibrators.data import canonical_order
 from coolhead.numerics.blocks import block_buffer, each_block, row_blocks, row_sums
 from coolhead.numerics.checks import check_finite
 from coolhead.numerics.moments import REACH, Rows
@@ -49,7 +50,9 @@ def describe_reference(
 
     At most 1,000 rows are kept, drawn with `random_state`.
     """
-    rows = thin_rows(len(reference), REFERENCE_ROWS, random_state)
+    generator = np.random.default_rng(random_state)
+    order = canonical_order(reference)
+    rows = order[generator.permutation(len(order))[:REFERENCE_ROWS]]
     kept = np.clip(np.asarray(reference[rows], np.float64), -1e150, 1e150)
     center = kept.mean(axis=0)
     # The scale is taken out first: squares of huge features would overflow.
@@ -80,12 +83,6 @@ def principal_directions(centred: np.ndarray, count: int) -> np.ndarray:
     directions = vectors[:, used] if tall else centred.T @ vectors[:, used]
     length = np.sqrt(np.square(directions).sum(axis=0))
     return (directions / length).T[::-1].astype(np.float32)
-
-
-def thin_rows(n_rows: int, limit: int, random_state: Any) -> np.ndarray:
-    """All row numbers, or `limit` of them drawn at random, in random order."""
-    generator = np.random.default_rng(random_state)
-    return generator.permutation(n_rows)[:limit]
 
 
 def unit_rows(features: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
+from coolhead.calibrators.class_offsets import add_offsets, used_offsets
 from coolhead.numerics.softmax import confidence, softmax
 
 # Rows that classes are assigned to: the cost grows with the cube.
@@ -45,17 +46,39 @@ class CalibratedRows(NamedTuple):
             features,
         )
 
+    def with_offsets(self, offsets: np.ndarray | None) -> "CalibratedRows":
+        """Return the rows with class offsets added to their logits.
 
-def calibrate_rows(
-    calibrator: Any, logits: np.ndarray, features: Any
-) -> CalibratedRows:
-    """Calibrate checked rows by a fitted calibrator."""
+        offsets : (n_classes,) or (n_samples, n_classes); None adds nothing.
+        """
+        if offsets is None:
+            return self
+        logits = add_offsets(self.logits, self.temperature, offsets)
+        found, predicted = confidence(logits, self.temperature)
+        return self._replace(
+            logits=logits, confidence=found.astype(np.float64), predicted=predicted
+        )
+
+
+def scale_rows(calibrator: Any, logits: np.ndarray, features: Any) -> CalibratedRows:
+    """Give checked rows the temperatures of a fitted calibrator, no class offsets."""
     given = features if calibrator.uses_features else None
     temperature = calibrator._temperature(logits, given)
     found, predicted = confidence(logits, temperature)
     return CalibratedRows(
         logits, temperature, found.astype(np.float64), predicted, features
     )
+
+
+def calibrate_rows(
+    calibrator: Any, logits: np.ndarray, features: Any
+) -> CalibratedRows:
+    """Calibrate checked rows by a fitted calibrator.
+
+    Where it has class offsets, the logits of the result contain them.
+    """
+    found = scale_rows(calibrator, logits, features)
+    return found.with_offsets(used_offsets(calibrator))
 
 
 @dataclass(frozen=True)

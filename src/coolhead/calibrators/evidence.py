@@ -4,12 +4,13 @@ A summary: numbers for each domain and conformal scores, no rows of users.
 """
 
 import warnings
-from dataclasses import dataclass, fields
+from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from coolhead.calibrators.class_offsets import add_offsets, used_offsets
 from coolhead.calibrators.data import CalibrationData, fresh
 from coolhead.calibrators.estimators import (
     CalibratedRows,
@@ -28,7 +29,7 @@ from coolhead.calibrators.left_out import (
 )
 from coolhead.metrics.bins import equal_width_index
 from coolhead.numerics.blocks import row_blocks
-from coolhead.numerics.moments import row_moments
+from coolhead.numerics.moments import row_moments, summarise_rows
 from coolhead.numerics.softmax import score_rows, softmax
 from coolhead.shift.clusters import Clusters, find_regions, locate
 
@@ -83,6 +84,10 @@ class Evidence:
         Where the calibration features lie, if the calibrator does not keep that.
     shown : dict or None
         What a monitor expects of rows like those of the calibration domains.
+    offset_spread : float or None
+        Spread of the class offsets of domains; None for calibrators without any.
+    offset_step : float
+        How far unlabelled rows move class offsets towards `class_shares`.
 
     Examples
     --------
@@ -111,6 +116,8 @@ class Evidence:
     score_domains: np.ndarray
     regions: Clusters | None = None
     shown: dict[str, Any] | None = None
+    offset_spread: float | None = None
+    offset_step: float = 0.0
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Restore the fields, also those of version 0.2."""
@@ -122,8 +129,10 @@ class Evidence:
         if "suggested" in state:
             known = state.pop("suggested").items()
             state["estimates"] = {OLD_NAMES.get(n, n): each for n, each in known}
-        unknown = [f.name for f in fields(self) if f.name not in state]
-        vars(self).update(state | dict.fromkeys(unknown))
+        known = {
+            f.name: None if f.default is MISSING else f.default for f in fields(self)
+        }
+        vars(self).update(known | state)
 
     @property
     def residuals(self) -> np.ndarray:
@@ -209,17 +218,25 @@ def summarise(calibrator: Any, data: CalibrationData, found: OutOfDomain) -> Evi
     found : OutOfDomain
         With temperatures.
     """
-    left_out = found.folds >= 0
+    left_out, learned = found.folds >= 0, found.class_offsets
     temperature, scored = found.temperature, found.scores
+    offsets = used_offsets(calibrator)
     if temperature is not None and left_out.any():
         rows = np.flatnonzero(left_out)
+        if offsets is not None and learned is not None:
+            offsets = learned.left_out[found.folds[rows]]
     else:
         # One domain stands for itself: enough for sets of rows like its own.
         source = data.domains.source_rows
         rows = np.flatnonzero(~source | source.all())
         temperature = calibrator.temperature(data.logits, data.features)
-        scored = score_rows(data.logits, data.labels, temperature)
-    part, folds = data.take(rows), found.folds[rows]
+        scored = score_rows(data.logits, data.labels, temperature, offsets)
+    given, folds = data.take(rows), found.folds[rows]
+    part = given
+    if offsets is not None:
+        logits = add_offsets(part.logits, temperature[rows], offsets)
+        scaled = summarise_rows(logits, part.labels, scores=True)
+        part = replace(part, rows=scaled, memo={})
     seen = CalibratedRows(
         part.logits,
         temperature[rows],
@@ -240,6 +257,9 @@ def summarise(calibrator: Any, data: CalibrationData, found: OutOfDomain) -> Evi
         "regions": None,
         "shown": shown,
     }
+    if learned is not None:
+        summary["offset_spread"] = learned.spread
+        summary["offset_step"] = learned.step
     if data.features is not None and not hasattr(calibrator, "clusters_"):
         summary["regions"] = find_regions(part.features)
     if not left_out.any():
@@ -262,7 +282,7 @@ def summarise(calibrator: Any, data: CalibrationData, found: OutOfDomain) -> Evi
     accuracy = (np.bincount(codes, right, n_domains) + 0.5) / (sizes + 1)
     mean = np.bincount(codes, seen.confidence, n_domains) / sizes
     offsets, errors = domain_offsets(part, np.log(seen.temperature))
-    change = loss_changes(part, scored.log_loss[rows], codes, n_domains)
+    change = loss_changes(given, scored.log_loss[rows], codes, n_domains)
     return Evidence(
         names,
         sizes,

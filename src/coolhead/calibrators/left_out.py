@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from coolhead.calibrators.class_offsets import ClassOffsets, add_offsets
 from coolhead.calibrators.data import (
     SMALLEST_DOMAIN,
     CalibrationData,
@@ -18,7 +19,7 @@ from coolhead.calibrators.data import (
     leave_one_out,
 )
 from coolhead.metrics.scores import score_calibrated
-from coolhead.numerics.softmax import RowScores, log_loss_rows
+from coolhead.numerics.softmax import RowScores, log_loss_rows, score_rows
 from coolhead.shift.clusters import REGION_ROWS, Clusters, find_regions, locate
 
 
@@ -35,12 +36,27 @@ class OutOfDomain(NamedTuple):
         Vectors of shape (n_samples,); meaningless where `folds` is -1.
     temperature : ndarray of shape (n_samples,) or None
         None for methods that change the scores otherwise.
+    class_offsets : ClassOffsets, default=None
+        Those of all domains together, and of each fit.
     """
 
     folds: np.ndarray
     names: list[str]
     scores: RowScores
     temperature: np.ndarray | None
+    class_offsets: ClassOffsets | None = None
+
+    def add_class_offsets(
+        self, learned: ClassOffsets, data: CalibrationData
+    ) -> "OutOfDomain":
+        """Return the same rows with the class offsets of the fit without them."""
+        changed = self._replace(class_offsets=learned)
+        if self.temperature is None or not len(learned.left_out) or not learned.share:
+            return changed
+        left_out = self.folds >= 0
+        temperature = np.where(left_out, self.temperature, 1.0)
+        logits = add_offsets(data.logits, temperature, learned.left_out[self.folds])
+        return changed._replace(scores=score_rows(logits, data.labels, temperature))
 
 
 def leave_domains_out(calibrator: Any, data: CalibrationData) -> OutOfDomain:

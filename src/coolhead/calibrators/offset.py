@@ -1,4 +1,8 @@
-"""A fitted calibrator moved to one domain: log T' = m + offset + slope (log T - m)."""
+"""A fitted calibrator moved to one domain: its temperatures and its class offsets.
+
+log T' = m + offset + slope (log T - m), and class offsets of the domain's own. The
+slope is 1 but for files of version 0.2: class offsets serve its purpose better.
+"""
 
 from operator import attrgetter
 from typing import Any, NoReturn
@@ -20,6 +24,8 @@ class OffsetTemperature(OfParts, TemperatureCalibrator):
     offset : added to log T of every row.
     slope : how much of the shape of log T(x) is kept; 1 keeps all of it.
     middle : the log T that stays where it is when the slope changes.
+    class_offsets : ndarray of shape (n_classes,), default=None
+        In place of the base's; None keeps those.
 
     Attributes
     ----------
@@ -31,6 +37,7 @@ class OffsetTemperature(OfParts, TemperatureCalibrator):
     offset: float = 0.0
     slope: float = 1.0
     middle: float = 0.0
+    class_offsets: Any = None
 
     def _parts(self) -> list[TemperatureCalibrator]:
         return [self.base]
@@ -56,6 +63,13 @@ class OffsetTemperature(OfParts, TemperatureCalibrator):
     def temperature_(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
         """The base's set-level temperature, moved like every row's."""
         return float(np.exp(self._moved(np.log(self.base.temperature_))))
+
+    @property
+    def class_offsets_(self) -> np.ndarray | None:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """Those of the domain, else those of the base."""
+        if self.class_offsets is None:
+            return self.base.class_offsets_
+        return np.asarray(self.class_offsets)
 
     @property
     def status_(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]

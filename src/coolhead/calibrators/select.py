@@ -145,7 +145,9 @@ class SelectByDomain(OfParts, TemperatureCalibrator):
         return tuple(dict.fromkeys(["source", *super().takes]))
 
     def _learn(self, data: CalibrationData) -> OutOfDomain:
-        return self.select(data)
+        found = self.select(data)
+        self.harmed_ = warn_of_harm(data, found, stacklevel=4)
+        return found
 
     def select(
         self,
@@ -195,7 +197,6 @@ class SelectByDomain(OfParts, TemperatureCalibrator):
         self.temperature_ = float(
             np.exp(self.weights_ @ [np.log(c.temperature_) for c in self.candidates_])
         )
-        self.harmed_ = warn_of_harm(data, found, stacklevel=5)
         return found
 
     def _parts(self) -> Sequence[TemperatureCalibrator]:

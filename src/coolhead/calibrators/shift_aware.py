@@ -8,7 +8,12 @@ import numpy as np
 from scipy.special import stdtrit
 
 from coolhead.calibrators.base import TemperatureCalibrator
-from coolhead.calibrators.data import SMALLEST_DOMAIN, CalibrationData, leave_one_out
+from coolhead.calibrators.data import (
+    SMALLEST_DOMAIN,
+    CalibrationData,
+    canonical_order,
+    leave_one_out,
+)
 from coolhead.calibrators.descriptors import (
     DEFAULT,
     Descriptor,
@@ -269,7 +274,7 @@ def left_out_losses(
 
     At most 500 rows of a domain are looked at: the choice is between a few values.
     """
-    kept = np.flatnonzero(thin_domains(data.domains.codes))
+    kept = np.flatnonzero(thin_domains(data.logits, data.domains.codes))
     thin, design, row_weights = data.take(kept), design[kept], row_weights[kept]
     losses = []
     for fold in leave_one_out(data.domains):
@@ -287,9 +292,9 @@ def left_out_losses(
     return np.array(losses)
 
 
-def thin_domains(codes: np.ndarray) -> np.ndarray:
+def thin_domains(logits: np.ndarray, codes: np.ndarray) -> np.ndarray:
     """(n,) True for at most 500 evenly spaced rows of each domain."""
-    order = np.argsort(codes, kind="stable")
+    order = canonical_order(logits, codes)
     sizes = np.bincount(codes)
     rank = np.empty(len(codes), np.intp)
     rank[order] = np.arange(len(codes)) - (np.cumsum(sizes) - sizes)[codes[order]]

@@ -141,7 +141,9 @@ def score_calibrated(
         scores = score_probabilities(labels, probabilities)
         scores.log_loss[masked_rows(logits, labels)] = np.inf
         return CalibratedScores(scores)
-    return CalibratedScores(score_rows(logits, labels, temperature), temperature)
+    offsets = getattr(calibrator, "class_offsets_", None)
+    rows = score_rows(logits, labels, temperature, offsets)
+    return CalibratedScores(rows, temperature)
 
 
 def top_label_brier_score(

@@ -27,6 +27,7 @@ from coolhead.baselines.classwise import (
 )
 from coolhead.baselines.outside import OutsideCalibrator
 from coolhead.baselines.two_stage import TwoStageCalibration
+from coolhead.calibrators.class_offsets import used_offsets
 from coolhead.classifier.classifier import CalibratedClassifier
 from coolhead.torch.masked_softmax import possible
 from coolhead.torch.temperature import Exact, is_constant, temperature_module
@@ -35,7 +36,7 @@ from coolhead.torch.temperature import Exact, is_constant, temperature_module
 @singledispatch
 def probabilities_module(calibrator: Any) -> nn.Module:
     """The module ``forward(logits, features) -> (n, k)`` of a fitted calibrator."""
-    return Cooled(temperature_module(calibrator))
+    return Cooled(temperature_module(calibrator), used_offsets(calibrator))
 
 
 def exports(kind: type) -> bool:
@@ -69,15 +70,22 @@ class Masked(nn.Module):
         )
 
 
-class Cooled(nn.Module):
-    """softmax(z / T(x))."""
+class Cooled(Exact):
+    """softmax(z / T(x) + b), with class offsets b or without."""
 
-    def __init__(self, temperature: nn.Module):
+    def __init__(self, temperature: nn.Module, offsets: np.ndarray | None = None):
         super().__init__()
         self.temperature = temperature
+        self.register_buffer("offsets", None)
+        if offsets is not None:
+            self.keep(offsets=offsets)
 
     def forward(self, logits: Tensor, features: Tensor | None = None) -> Tensor:
-        return softmax(logits, self.temperature(logits, features))
+        return self.probabilities(logits, self.temperature(logits, features))
+
+    def probabilities(self, logits: Tensor, temperature: Tensor) -> Tensor:
+        """Probabilities (n, k) at known temperatures (n,)."""
+        return softmax(logits, temperature, self.offsets)
 
 
 class Affine(Exact):
@@ -127,13 +135,18 @@ class TwoStages(nn.Module):
         return self.base(shifted / temperature[:, None], features)
 
 
-def softmax(logits: Tensor, temperature: Tensor) -> Tensor:
-    """softmax(z / T), (n, k), in single precision unless the logits are double."""
+def softmax(
+    logits: Tensor, temperature: Tensor, offsets: Tensor | None = None
+) -> Tensor:
+    """softmax(z / T + b), (n, k), in single precision unless the logits are double."""
     exact = logits if logits.dtype == torch.float64 else logits.float()
     # The maximum goes first: large logits over a small T would lose their difference.
     shifted = exact - exact.amax(dim=1, keepdim=True)
     inverse = temperature.reciprocal().to(exact.dtype)
-    return torch.softmax(shifted * inverse[:, None], dim=1)
+    scores = shifted * inverse[:, None]
+    if offsets is not None:
+        scores = scores + offsets.to(exact.dtype)
+    return torch.softmax(scores, dim=1)
 
 
 def normalised(weights: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from coolhead.torch import temperature as shift_aware  # noqa: F401  (these register theirs)
 from coolhead.torch.masked_softmax import possible
-from coolhead.torch.probabilities import Cooled, softmax, with_masks
+from coolhead.torch.probabilities import Cooled, with_masks
 from coolhead.torch.temperature import Exact, NearestCenter
 
 
@@ -83,7 +83,7 @@ class CalibratedSoftmax(nn.Module):
         if isinstance(self.probabilities, Cooled):
             temperature = self.probabilities.temperature(logits, features)
             temperature = torch.where(broken, torch.nan, temperature)
-            probabilities = softmax(logits, temperature)
+            probabilities = self.probabilities.probabilities(logits, temperature)
         else:
             probabilities = self.probabilities(logits, features)
             probabilities = torch.where(broken[:, None], torch.nan, probabilities)
