@@ -10,7 +10,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coolhead.calibrators.estimators import calibrate_rows
+from coolhead.calibrators.class_offsets import used_offsets
+from coolhead.calibrators.estimators import calibrate_rows, scale_rows
 from coolhead.calibrators.evidence import Evidence, logit
 from coolhead.metrics.bins import Interval
 from coolhead.new_domain.accuracy import GroupAccuracy
@@ -32,7 +33,7 @@ from coolhead.new_domain.temperature import Threshold, find_threshold
 from coolhead.numerics.checks import check_domains
 from coolhead.shift.clusters import Coverage, coverage
 
-KINDS = ("left_out", "batch", "labels")
+KINDS = ("left_out", "batch", "labels", "classes")
 
 
 def check_use(use: Sequence[str]) -> tuple[str, ...]:
@@ -56,6 +57,9 @@ def percent(found: Interval) -> str:
 def as_sentence(there: Any) -> str:
     """What is to be said of a new domain, the worst first."""
     expected = f"expected accuracy {percent(there.accuracy)}"
+    offsets = there.class_offsets
+    if offsets is not None and offsets.any():
+        expected += f", {percent(there.uncorrected_accuracy)} without class offsets"
     outside = there.outside
     if outside is None:
         where = "whether they lie outside what was calibrated cannot be told"
@@ -158,7 +162,7 @@ class NewDomain:
     evidence : what `learn_evidence` found on left-out domains; None takes what the
         calibrator carries as `evidence_`.
     use : kinds of evidence that may move the answer, out of "left_out", "batch",
-        "labels".
+        "labels"; and "classes", without which predicted classes are kept.
     random_state : of the order in which rows are asked for.
     row_numbers, drawn_from : where these rows are a sample of more: their numbers
         there, ascending, by which `rows_to_label` and `with_labels` then name them,
@@ -166,7 +170,9 @@ class NewDomain:
 
     Attributes
     ----------
-    accuracy : Interval, expected accuracy with its 90 % limits.
+    accuracy : Interval, expected accuracy of `calibrator` with its 90 % limits.
+    uncorrected_accuracy : Interval, that of predictions without class offsets.
+    class_offsets : (k,) added to the scaled logits in this domain; None without any.
     calibrator : an ordinary calibrator for this domain.
     estimates : dict of `Estimate`, what moved the answer and how surely.
     outside : Coverage of the features, or None where it cannot be told.
@@ -201,10 +207,11 @@ class NewDomain:
         drawn_from: int | None = None,
     ):
         given, use = read_inputs(calibrator, logits, features), check_use(use)
-        seen = calibrate_rows(given.calibrator, given.logits, given.features)
+        plain = scale_rows(given.calibrator, given.logits, given.features)
+        seen = plain.with_offsets(used_offsets(given.calibrator))
         self._state = DomainState(
             given,
-            seen,
+            plain,
             evidence or getattr(calibrator, "evidence_", None),
             use,
             find_strata(seen.confidence),
@@ -259,6 +266,16 @@ class NewDomain:
     def accuracy(self) -> Interval:
         """Expected accuracy and its 90 % interval."""
         return self._state.accuracy
+
+    @cached_property
+    def uncorrected_accuracy(self) -> Interval:
+        """The same of the classifier's own predictions, without class offsets."""
+        return self.without("classes").accuracy
+
+    @property
+    def class_offsets(self) -> np.ndarray | None:
+        """Class offsets of this domain (n_classes,); None where none are used."""
+        return self._state.class_offsets
 
     @property
     def calibrator(self) -> Any:
@@ -328,6 +345,7 @@ class NewDomain:
     def _with_state(self, known: DomainState) -> Self:
         new = copy.copy(self)
         new._state = known
+        vars(new).pop("uncorrected_accuracy", None)
         return new
 
     def threshold(self, accuracy: float = 0.95, *, level: float = 0.9) -> Threshold:

@@ -9,9 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_is_fitted
 
+from coolhead.calibrators.class_offsets import (
+    OffsetProblem,
+    move_to_shares,
+    used_offsets,
+)
 from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.estimators import CalibratedRows
-from coolhead.calibrators.evidence import GROUP_SPREAD, Evidence, gather_evidence
+from coolhead.calibrators.evidence import GROUP_SPREAD, Evidence, gather_evidence, logit
 from coolhead.calibrators.offset import OffsetTemperature
 from coolhead.classifier.classifier import CalibratedClassifier
 from coolhead.metrics.bins import Interval
@@ -29,8 +34,7 @@ from coolhead.new_domain.labels import label_weights
 from coolhead.new_domain.posterior import Belief, Estimate
 from coolhead.new_domain.temperature import (
     LabelledLogits,
-    Move,
-    best_move,
+    best_offset,
     confidence_curve,
 )
 from coolhead.numerics.checks import (
@@ -50,6 +54,9 @@ from coolhead.numerics.classes import (
 )
 from coolhead.numerics.weights import masked_rows
 
+# Parts of the labels; each is judged by class offsets that the others decided.
+LABEL_FOLDS = 5
+
 
 class Inputs(NamedTuple):
     """The rows of a new domain as the calibrator sees them.
@@ -66,6 +73,11 @@ class Inputs(NamedTuple):
     classes: np.ndarray | None
     columns: Names | None = None
     model: CalibratedClassifier | None = None
+
+    @property
+    def offsets(self) -> np.ndarray | None:
+        """Class offsets that the calibrator was fitted with."""
+        return used_offsets(self.calibrator)
 
     def encode(self, labels: Any, rows: np.ndarray) -> np.ndarray:
         """Return the column of each label, -1 for a class the estimator never saw.
@@ -138,13 +150,13 @@ def _check(
 class DomainState:
     """The rows of a new domain, what is known of them, and what may be used of that.
 
-    given, seen : the rows as they came, and what the calibrator says of them.
+    given, plain : the rows as they came, and with the calibrator's temperatures.
     evidence : of left-out domains, or None; use : kinds that may move the answer.
     strata : (n,) of each row. rows, labels : (m,) where the label is known, and it.
     """
 
     given: Inputs
-    seen: CalibratedRows
+    plain: CalibratedRows
     evidence: Evidence | None
     use: tuple[str, ...]
     strata: np.ndarray
@@ -155,17 +167,93 @@ class DomainState:
         """The same with other labels, or less to be used."""
         new = replace(self, **changes)
         # What unlabelled rows say takes a while to find, and labels do not change it.
-        kept = ("curve",) if "use" in changes else ("curve", "estimates")
+        kept = () if "use" in changes else ("offsets_before_labels",)
+        if "use" not in changes and self.class_offsets is None:
+            kept = ("seen", "curve", "estimates")
         vars(new).update(
             {name: vars(self)[name] for name in kept if name in vars(self)}
         )
         return new
 
     @cached_property
+    def offsets_before_labels(self) -> np.ndarray | None:
+        """Class offsets (n_classes,) by all but labels; None where none are used."""
+        if "classes" not in self.use:
+            return None
+        own, known = self.given.offsets, self.evidence
+        if known is None or known.offset_spread is None:
+            return own
+        logits, temperature = self.plain[:2]
+        start = np.zeros(logits.shape[1]) if own is None else own
+        if "batch" not in self.use or known.class_shares is None:
+            return start
+        shares, step = known.class_shares, known.offset_step
+        return move_to_shares(logits, temperature, start, shares, step)
+
+    @cached_property
+    def class_offsets(self) -> np.ndarray | None:
+        """Class offsets (n_classes,) of this domain; None where none are used."""
+        return self._offsets_by(np.arange(len(self.rows)))
+
+    def _offsets_by(self, some: np.ndarray) -> np.ndarray | None:
+        """Class offsets by some of the labels, given by their places."""
+        start, known = self.offsets_before_labels, self.evidence
+        possible = some[self.possible[some]]
+        spread = None if known is None else known.offset_spread
+        if start is None or spread is None or not len(possible):
+            return start
+        rows = self.rows[possible]
+        problem = OffsetProblem(
+            self.plain.logits[rows],
+            self.plain.temperature[rows],
+            self.labels[possible],
+            np.zeros(len(rows), np.intp),
+            label_weights(self.strata, self.rows)[possible],
+        )
+        return problem.solve(start, spread)[0]
+
+    @property
+    def possible(self) -> np.ndarray:
+        """(m,) True for labels in use; classes of probability zero teach nothing."""
+        if "labels" not in self.use:
+            return np.zeros(len(self.rows), bool)
+        masked = masked_rows(self.plain.logits[self.rows], self.labels)
+        return (self.labels >= 0) & ~masked
+
+    @cached_property
+    def seen(self) -> CalibratedRows:
+        """The rows with the class offsets of this domain in their logits."""
+        return self.plain.with_offsets(self.class_offsets)
+
+    @cached_property
+    def labelled_seen(self) -> CalibratedRows:
+        """The labelled rows, by class offsets that other labels decided.
+
+        The offsets fit the rows that decided them better than they fit others.
+        """
+        plain, places = self.plain.take(self.rows), np.arange(len(self.rows))
+        offsets = self.class_offsets
+        if offsets is None or not self.possible.any():
+            return plain.with_offsets(offsets)
+        each = np.empty((len(places), len(offsets)))
+        for fold in range(LABEL_FOLDS):
+            own = places % LABEL_FOLDS == fold
+            if own.any():
+                each[own] = self._offsets_by(places[~own])
+        return plain.with_offsets(each)
+
+    @cached_property
     def estimates(self) -> dict[str, Estimate]:
         """What is known before labels: where each puts the logit of the accuracy."""
-        found = find_estimates(self.seen, self.evidence, self.use)
-        return {estimate.name: estimate for estimate in found}
+        offsets = None if self.class_offsets is None else self.given.offsets
+        fitted = self.plain.with_offsets(offsets)
+        # Left-out domains were judged by the class offsets of the fit. What is found
+        # with these rows is carried over to the offsets of this domain.
+        moved = logit(self.seen.confidence.mean()) - logit(fitted.confidence.mean())
+        return {
+            one.name: one._replace(centre=one.centre + float(moved))
+            for one in find_estimates(fitted, self.evidence, self.use)
+        }
 
     @property
     def prior(self) -> Estimate:
@@ -188,11 +276,17 @@ class DomainState:
         """The calibrator, moved to this domain."""
         estimates, line = list(self.estimates.values()), np.log(self.seen.temperature)
         labelled = self.labelled_logits(line)
-        middle, move = float(line.mean()), Move(0.0, 1.0)
+        offset = 0.0
         # Left-out domains tell how far off it may be, not in which direction.
         if labelled is not None or len(estimates) > 1:
-            move = best_move(self.curve, estimates, labelled, middle)
-        return OffsetTemperature(self.given.calibrator, move.offset, move.slope, middle)
+            offset = best_offset(self.curve, estimates, labelled)
+        moved, offsets = self.given.calibrator, self.class_offsets
+        if offsets is None:
+            offsets = None if self.given.offsets is None else 0 * self.given.offsets
+        else:
+            # The offset divides all that is scaled, the class offsets, too.
+            offsets = offsets * np.exp(-offset)
+        return OffsetTemperature(moved, offset, class_offsets=offsets)
 
     @cached_property
     def calibrator(self) -> Any:
@@ -219,16 +313,11 @@ class DomainState:
 
     def labelled_logits(self, log_temperature: np.ndarray) -> LabelledLogits | None:
         """The labelled rows, if any may be used; log_temperature : (n,) of all rows."""
-        if "labels" not in self.use:
+        possible = self.possible
+        if not possible.any():
             return None
-        # Classes of probability zero are mistakes, at any temperature.
-        possible = self.labels >= 0
-        possible &= ~masked_rows(self.seen.logits[self.rows], self.labels)
-        rows = self.rows[possible]
-        if not len(rows):
-            return None
-        logits, labels = self.seen.logits[rows], self.labels[possible]
-        return LabelledLogits(logits, labels, log_temperature[rows])
+        logits, labels = self.labelled_seen.logits[possible], self.labels[possible]
+        return LabelledLogits(logits, labels, log_temperature[self.rows[possible]])
 
     def _believe(self, labelled: Labelled | None) -> Belief:
         return believe_accuracy(self.seen.confidence, [self.prior], labelled)
@@ -240,11 +329,12 @@ class DomainState:
         rows = self.rows if wanted is None else self.rows[wanted[self.rows]]
         if not len(rows):
             return None
-        weights = label_weights(self.strata, self.rows)
-        right = self.seen.predicted[self.rows] == self.labels
+        weights, found = label_weights(self.strata, self.rows), self.labelled_seen
+        right, sure = found.predicted == self.labels, found.confidence
         if wanted is not None:
-            weights, right = weights[wanted[self.rows]], right[wanted[self.rows]]
-        return Labelled(self.seen.confidence[rows], right, weights / weights.sum())
+            kept = wanted[self.rows]
+            weights, right, sure = weights[kept], right[kept], sure[kept]
+        return Labelled(sure, right, weights / weights.sum())
 
 
 def learn_evidence(

@@ -1,6 +1,6 @@
 """The offset of log T(x) that belongs to what is believed of a new domain."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import NamedTuple
@@ -9,7 +9,14 @@ import numpy as np
 
 from coolhead.calibrators.estimators import CalibratedRows
 from coolhead.calibrators.evidence import LARGEST_OFFSET, logit
-from coolhead.new_domain.posterior import Belief, Estimate, believe, expit, shift_to
+from coolhead.new_domain.posterior import (
+    POINTS,
+    Belief,
+    Estimate,
+    believe,
+    expit,
+    shift_to,
+)
 from coolhead.numerics.softmax import confidence as confidence_of
 from coolhead.numerics.softmax import confidence as softmax_confidence
 from coolhead.numerics.softmax import score_rows
@@ -18,8 +25,6 @@ CURVE_ROWS = 1_000
 CURVE = np.linspace(-LARGEST_OFFSET, LARGEST_OFFSET, 49)
 # Likelihoods of labels are dear, and smooth.
 LIKELIHOOD_POINTS = 61
-SLOPES = np.linspace(0.0, 1.5, 7)
-SLOPE_SCALE = 0.5
 LARGEST_LOGIT = 8.0
 
 
@@ -95,63 +100,18 @@ def believe_along(
     return believe(log_density, -LARGEST_LOGIT, LARGEST_LOGIT)
 
 
-class Move(NamedTuple):
-    """log T' = middle + offset + slope (log T - middle)."""
-
-    offset: float
-    slope: float
-
-
-def best_move(
-    curve: np.ndarray,
-    estimates: Sequence[Estimate],
-    labelled: LabelledLogits | None,
-    middle: float,
-) -> Move:
-    """Mean offset under the estimates, who speak of accuracy, and the labels.
-
-    With labels, also how much of the shape of T(x) they bear out: the mean slope,
-    which starts from 1.
-    """
-
-    def prior(offsets: np.ndarray) -> np.ndarray:
-        accuracy = np.interp(offsets, CURVE, curve)
-        return np.sum([one.log_density(accuracy) for one in estimates], axis=0)
-
-    if labelled is None:
-        return Move(believe(prior, -LARGEST_OFFSET, LARGEST_OFFSET).mean, 1.0)
-    slope = _mean_slope(prior, labelled, middle)
-    bent = _bend(labelled, slope, middle)
+def best_offset(
+    curve: np.ndarray, estimates: Sequence[Estimate], labelled: LabelledLogits | None
+) -> float:
+    """Return the mean offset of log T under estimates of accuracy and labels."""
 
     def log_density(offsets: np.ndarray) -> np.ndarray:
-        return prior(offsets) + _likelihoods(bent, offsets)
+        accuracy = np.interp(offsets, CURVE, curve)
+        found = np.sum([one.log_density(accuracy) for one in estimates], axis=0)
+        return found if labelled is None else found + _likelihoods(labelled, offsets)
 
-    limits = -LARGEST_OFFSET, LARGEST_OFFSET
-    return Move(believe(log_density, *limits, LIKELIHOOD_POINTS).mean, slope)
-
-
-def _mean_slope(
-    prior: Callable[[np.ndarray], np.ndarray], labelled: LabelledLogits, middle: float
-) -> float:
-    """Posterior mean of the slope, with the offset integrated out."""
-    offsets = CURVE[12:-12:2]
-    before = prior(offsets)
-    logs = np.array(
-        [
-            np.logaddexp.reduce(
-                before + _likelihoods(_bend(labelled, slope, middle), offsets)
-            )
-            for slope in SLOPES
-        ]
-    )
-    logs -= np.square((SLOPES - 1) / SLOPE_SCALE) / 2
-    weights = np.exp(logs - logs.max())
-    return float(weights @ SLOPES / weights.sum())
-
-
-def _bend(labelled: LabelledLogits, slope: float, middle: float) -> LabelledLogits:
-    line = middle + slope * (labelled.log_temperature - middle)
-    return labelled._replace(log_temperature=line)
+    points = POINTS if labelled is None else LIKELIHOOD_POINTS
+    return believe(log_density, -LARGEST_OFFSET, LARGEST_OFFSET, points).mean
 
 
 def _likelihoods(labelled: LabelledLogits, offsets: np.ndarray) -> np.ndarray:
