@@ -112,7 +112,7 @@ def test_scores_of_pairs_of_classes_are_refused(rows, kind, around):
         "search": lambda e: GridSearchCV(e, {"gamma": ["scale"]}, cv=2),
     }[around]
     calibrator = ch.TemperatureScaling()
-    with pytest.raises(ValueError, match=r"'ovo' gives scores of pairs.*'ovr'"):
+    with pytest.raises(ValueError, match=r"'ovo', which gives scores of pairs.*'ovr'"):
         ch.CalibratedClassifier(wrap(pairs), calibrator).fit(
             X, y, sample_domain=domains
         )
@@ -154,6 +154,26 @@ def test_folds_that_share_rows_are_refused(rows):
         model = ch.CalibratedClassifier(LOGISTIC, ch.TemperatureScaling(), cv=cv)
         with pytest.raises(ValueError, match=r"calibration rows .* was not fitted on"):
             model.fit(X, y)
+
+
+def test_folds_of_rows_that_are_not_there_are_refused(rows):
+    X, y, _, domains = rows
+    cv = [(np.arange(200), np.arange(200, 300))]
+    model = ch.CalibratedClassifier(LOGISTIC, source=["a"], cv=cv)
+    with pytest.raises(ValueError, match=r"cv names rows .* the 100 rows that are spl"):
+        model.fit(X, y, sample_domain=domains)
+
+
+@pytest.mark.parametrize("kind", [SVC, NuSVC])
+def test_logits_of_pairs_of_classes_are_refused(rows, kind):
+    """Three classes have as many pairs, so their number does not tell."""
+    X, y, _, _ = rows
+    for around in (lambda e: e, lambda e: make_pipeline(StandardScaler(), e)):
+        pairs = around(kind(decision_function_shape="ovo")).fit(X, y)
+        with pytest.raises(ValueError, match=r"decision_function_shape of .*'ovo'"):
+            ch.logits_from(pairs, X)
+    two = kind(decision_function_shape="ovo").fit(X, y == "ant")
+    assert ch.logits_from(two, X).shape == (300, 2)
 
 
 @pytest.mark.parametrize(

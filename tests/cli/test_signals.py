@@ -147,6 +147,49 @@ def test_a_signal_while_polars_writes(number, code, ending, tmp_path):
     assert "Traceback" not in found.stderr and not list(tmp_path.iterdir())
 
 
+# The system may hand a signal to any thread; main's wait is then not interrupted.
+ON_ANOTHER_THREAD = WHILE_POLARS_WRITES.replace(
+    "os.kill(os.getpid(), number)",
+    "signal.pthread_kill(threading.get_ident(), number)",
+).replace("import os, time", "import os, signal, threading, time")
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
+)
+def test_a_signal_that_another_thread_receives(number, code, tmp_path):
+    words = [sys.executable, "-c", ON_ANOTHER_THREAD, str(int(number))]
+    found = subprocess.run(
+        [*words, tmp_path / "o.arrow"], capture_output=True, text=True, timeout=40
+    )
+    assert found.returncode == code, found.stderr
+    assert "Traceback" not in found.stderr and not list(tmp_path.iterdir())
+
+
+# polars takes some SIGINTs for itself; its threads must not meet Python's shutdown.
+AN_INTERRUPT_OF_A_LIBRARY = """
+import sys
+import coolhead.cli.commands
+
+class Last:
+    def __del__(self, write=sys.stderr.write):
+        write("shutdown")
+
+def work(words, **options):
+    raise KeyboardInterrupt
+
+sys.last = Last()
+coolhead.cli.commands.application = lambda: work
+coolhead.cli.program()
+"""
+
+
+def test_an_interrupt_that_a_library_raises():
+    words = [sys.executable, "-c", AN_INTERRUPT_OF_A_LIBRARY, "x"]
+    found = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert (found.returncode, found.stderr) == (130, "coolhead: interrupted\n")
+
+
 WHILE_PYTHON_FREES_MODULES = """
 import os, sys
 import coolhead.cli.commands

@@ -171,15 +171,14 @@ def test_labels_and_columns_in_every_form(path):
     prefix, scores = (
         ("logit_", LOGITS) if path in FROM_LOGITS else ("prob_", PROBABILITIES)
     )
-    wanted, visited = ask(scores, LABELS), 0
+    wanted, met, visited = ask(scores, LABELS), 0, 0
     slow = path.startswith("dask") or path in ("monitor", "new domain")
     for label_name, labels, label_kind in label_forms(LABELS):
         for name, given, kind, order in score_forms(scores, prefix):
-            expected = matches(label_kind, kind, order)
+            expected, met = matches(label_kind, kind, order), met + 1
             # The slow paths share the code of the others: each form once is enough.
-            rare = slow and (visited + len(name)) % 13 and expected
+            rare = slow and (met + len(name)) % 13 and expected
             if expected is None or rare:
-                visited += 1
                 continue
             visited += 1
             where = f"{label_name} beside {name}"
@@ -189,7 +188,8 @@ def test_labels_and_columns_in_every_form(path):
                 continue
             with pytest.raises(ValueError, match=r"which column is which|is no class"):
                 ask(given, labels)
-    assert visited > 600
+    print(f"{path}: {visited} of {met} combinations")
+    assert visited >= (150 if slow else 600)
 
 
 @pytest.mark.parametrize("form", ["digit", "word"])

@@ -258,6 +258,8 @@ def test_no_two_classes_have_one_name():
 
 ABOUT_CLASSES = {"labels", "label", "y", "classes", "classes_", "class_names"}
 MATCHING = {"unique", "searchsorted", "isin", "sorted", "index", "LabelEncoder"}
+MATCHING |= {"set", "fromkeys", "factorize", "Categorical", "get_indexer", "argsort"}
+MATCHING |= {"union1d", "intersect1d", "label_binarize"}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -265,15 +267,34 @@ def test_classes_are_sorted_and_matched_by_their_owner_alone(path):
     """`numerics/classes.py` owns class names; folders of images have their own."""
     if path.name == "classes.py" or "images" in path.parts:
         return
-    for node in ast.walk(ast.parse(path.read_text())):
+    assert not sorted_or_matched(path.read_text())
+
+
+def sorted_or_matched(code):
+    """Calls that sort or match something that is called by a name of classes."""
+    found = []
+    for node in ast.walk(ast.parse(code)):
         if not isinstance(node, ast.Call):
             continue
         called = getattr(node.func, "attr", None) or getattr(node.func, "id", None)
-        if called not in MATCHING:
-            continue
         names = {
             getattr(part, "attr", None) or getattr(part, "id", None)
             for part in ast.walk(node)
             if isinstance(part, ast.Attribute | ast.Name)
         }
-        assert not names & ABOUT_CLASSES, ast.unparse(node)
+        if called in MATCHING and names & ABOUT_CLASSES:
+            found.append(ast.unparse(node))
+    return found
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        *("np.unique(labels)", "labels.unique()", "set(labels)", "sorted(set(y))"),
+        *("np.searchsorted(classes, found)", "class_names.index(name)"),
+        *("np.isin(y, known)", "pd.factorize(labels)", "pd.Categorical(labels)"),
+        *("dict.fromkeys(labels)", "np.argsort(class_names)"),
+    ],
+)
+def test_sorting_and_matching_is_seen(code):
+    assert sorted_or_matched(code)

@@ -267,7 +267,8 @@ def compare_predictions(
 def check_agreement(model: Any, agrees: np.ndarray) -> None:
     """Refuse scores whose largest is not the class that the estimator predicts.
 
-    Scores of pairs of classes pass for scores of classes where there are three.
+    Scores of pairs of classes, as inside a bagging of such classifiers, pass for scores
+    of classes where there are three.
     """
     share = float(agrees.mean()) if len(agrees) else 1.0
     if share >= USUAL_AGREEMENT:
@@ -281,11 +282,9 @@ def check_agreement(model: Any, agrees: np.ndarray) -> None:
             f"{found}; the calibrated class is the one of the scores", stacklevel=5
         )
         return
-    pairs = getattr(model, "decision_function_shape", None) == "ovo"
-    cause = "decision_function_shape='ovo' gives scores of pairs of classes; " * pairs
     raise ValueError(
-        f"{found}; {cause}wanted one score per class, in the order of classes_"
-        + " (decision_function_shape='ovr')" * pairs
+        f"{found}; wanted one score per class, in the order of classes_, and none of "
+        "pairs of classes (decision_function_shape='ovo')"
     )
 
 
@@ -351,7 +350,13 @@ def _needs_domains(cv: Any) -> bool:
 
 def _check_fold(y: np.ndarray, inside: np.ndarray, outside: np.ndarray) -> None:
     """Refuse a fold that shares rows, or has one class, before the first is fitted."""
-    inside, outside = (np.arange(len(y))[rows] for rows in (inside, outside))
+    try:
+        inside, outside = (np.arange(len(y))[rows] for rows in (inside, outside))
+    except IndexError as error:
+        raise ValueError(
+            f"cv names rows that are not there ({error}); wanted numbers of the "
+            f"{len(y)} rows that are split (with source, those of its domains)"
+        ) from error
     shared = np.intersect1d(inside, outside)
     if len(shared):
         raise ValueError(

@@ -3,6 +3,7 @@
 Nothing heavy is imported here, typer included: signals are handled before that.
 """
 
+import signal
 import sys
 from io import TextIOWrapper
 from typing import NoReturn
@@ -57,6 +58,11 @@ def _dispatch(requests: Requests) -> NoReturn:
         app = commands.application()
         code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
+        if requests.received:
+            raise
+        # polars takes some SIGINTs for itself and raises this instead. It is a request
+        # like any other: Python's shutdown would abort beside the threads of polars.
+        requests.received.append(signal.SIGINT)
         _stop("interrupted", 130)
     except MemoryError:
         _stop("not enough memory", 1)

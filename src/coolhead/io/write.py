@@ -3,7 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from threading import Event
 from typing import Any, NamedTuple
@@ -60,6 +60,7 @@ ENDINGS = (".parquet", ".arrow", ".csv", ".npy")
 MOST_COLUMNS = 100
 ELEMENTS_PER_ROW_GROUP = 2**22
 ELEMENTS_PER_ROW_GROUP_OF_ARRAYS = 2**21
+SECONDS_BETWEEN_SIGNALS = 0.1
 
 
 class Written(NamedTuple):
@@ -113,7 +114,7 @@ def _write_table(sink: Callable[[pl.LazyFrame, Path, int], Any]) -> Callable[...
             try:
                 for block in remaining:
                     if stopped.is_set():
-                        raise InterruptedError(f"{path} is not wanted any more")
+                        return  # the file is not wanted any more
                     yield as_table(block)
             except Exception as error:
                 failed.append(error)
@@ -127,7 +128,12 @@ def _write_table(sink: Callable[[pl.LazyFrame, Path, int], Any]) -> Callable[...
         # handlers included: SIGTERM would wait for the end of the file.
         with ThreadPoolExecutor(1) as thread:
             try:
-                thread.submit(sink, frame, path, group).result()
+                writing = thread.submit(sink, frame, path, group)
+                # A signal that another thread or polars receives first does not end
+                # this wait: the main thread must wake by itself to handle it.
+                while not wait([writing], timeout=SECONDS_BETWEEN_SIGNALS).done:
+                    pass
+                writing.result()
             except PolarsError:
                 if failed:
                     raise failed[0] from None

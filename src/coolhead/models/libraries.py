@@ -33,6 +33,13 @@ def scikit_learn_logits(model: Any, X: Any) -> Reading:
 def one_per_class(scores: np.ndarray, model: Any) -> np.ndarray:
     """Refuse scores of pairs of classes."""
     wanted = len(getattr(model, "classes_", scores[0]))
+    # Three classes have three pairs, too.
+    pairs = wanted > 2 and getattr(model, "decision_function_shape", None) == "ovo"
+    if pairs:
+        raise ValueError(
+            f"decision_function_shape of {type(model).__name__} is 'ovo', which gives "
+            "scores of pairs of classes; wanted one score per class ('ovr')"
+        )
     if scores.shape[1] != wanted:
         raise ValueError(
             f"decision_function(X) has {scores.shape[1]} columns for {wanted} classes; "
