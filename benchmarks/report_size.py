@@ -13,7 +13,7 @@ sys.path.insert(0, str(ROOT / "tests" / "report"))
 from origin import print_origin  # noqa: E402
 from synthetic_run import TEMPERATURES, write_run  # noqa: E402
 
-from coolhead.lab.report.render import write_report  # noqa: E402
+from coolhead.lab.report import write_report  # noqa: E402
 
 DOMAINS = ("clipart", "infograph", "painting", "quickdraw", "real", "sketch")
 MOST_SECONDS, MOST_BYTES = 6.0, 5_000_000

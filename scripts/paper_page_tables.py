@@ -7,19 +7,12 @@ import numpy as np
 import polars as pl
 
 from coolhead.lab.record import read_run_record
-from coolhead.lab.results import read_table
+from coolhead.lab.results import load_scores, read_table
 from coolhead.lab.tables.all_tables import all_tables
 from coolhead.lab.tables.by_split import ASTERISK, PAPER_METHODS
 from coolhead.lab.tables.findings import check_findings
 from coolhead.lab.tables.paper import Published
-from coolhead.lab.tables.table import (
-    RunScores,
-    Table,
-    column_mean,
-    label,
-    load_scores,
-    page_layout,
-)
+from coolhead.report.tables import RunScores, Table, column_mean, label, page_layout
 
 SHOWN = (
     *("uncalibrated", "source-only", "target-only", "set-level", "nearest-cluster"),

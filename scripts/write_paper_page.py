@@ -21,7 +21,7 @@ from coolhead.figures.style import draw_svg
 from coolhead.io.files import atomic_path
 from coolhead.lab.record import read_run_record
 from coolhead.lab.results import read_table
-from coolhead.lab.tables.table import label
+from coolhead.report.tables import label
 
 DOCS = Path(__file__).parent.parent / "docs"
 DRAWN = ("uncalibrated", "source-only", "ensemble", "auto", "target-only")

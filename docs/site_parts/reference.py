@@ -28,6 +28,7 @@ ROOMS = (
         "mlflow",
         "lab.heads",
         "lab.images",
+        "report",
         "lab.report",
     ),
 )

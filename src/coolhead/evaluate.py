@@ -1,6 +1,6 @@
 """How well a calibrator serves each domain of labelled predictions."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -98,6 +98,17 @@ def domain_role(
     if fitted_on is None:
         return ""
     return "calibration" if name in set(fitted_on) else "unseen"
+
+
+def trained_sources(metadata: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The domains a classifier was trained on, or None where that is not recorded."""
+    head = metadata.get("head")
+    source = head.get("source") if isinstance(head, Mapping) else None
+    if isinstance(source, str):
+        return (source,)
+    if isinstance(source, list | tuple) and all(isinstance(s, str) for s in source):
+        return tuple(source)
+    return None
 
 
 class _ScoredRows(NamedTuple):

@@ -166,7 +166,7 @@ def log_evaluation(
     """
     with needs("coolhead.mlflow"):
         import mlflow
-    from coolhead.lab.report.render import write_evaluation_report
+    from coolhead.report import write_evaluation_report
 
     if isinstance(model, CalibratedClassifier):
         data, model = _archive(model, data, y, sample_domain), model.calibrator_

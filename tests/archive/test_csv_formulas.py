@@ -12,7 +12,7 @@ import pytest
 import coolhead
 from coolhead.io.write import Written, write_blocks
 from coolhead.lab import results
-from coolhead.lab.tables.table import Table, render_table
+from coolhead.report.tables import Table, render_table
 
 COMPUTED = ["=HYPERLINK(1)", "+cmd|calc", "-1+1", "@x", "\tx", "\rx", "\n=1", " =1"]
 COMPUTED += ["\N{FULLWIDTH EQUALS SIGN}1+1", "\N{FULLWIDTH COMMERCIAL AT}x", "-", "=-1"]

@@ -49,6 +49,7 @@ MAY_IMPORT = {
     "apply": {"calibrators", "io", "monitor", "numerics"},
     "compare": {"calibrators", "io", "metrics", "numerics"},
     "evaluate": {"io", "metrics", "models", "numerics"},
+    "report": {"extras", "figures", "io", "methods", "metrics", "numerics"},
     "mlflow": {
         "classifier",
         "evaluate",
@@ -101,6 +102,7 @@ MAY_IMPORT = {
         "calibrators",
         "cli",
         "datasets",
+        "evaluate",
         "extras",
         "figures",
         "io",

@@ -3,8 +3,8 @@
 import polars as pl
 import pytest
 
-from coolhead.lab.tables.answer import choose_method, describe_answer
-from coolhead.lab.tables.table import RunScores
+from coolhead.report.answer import choose_method, describe_answer
+from coolhead.report.tables import RunScores
 
 
 def invented(**values):

@@ -10,8 +10,8 @@ from coolhead.lab.images import split_large_small
 from coolhead.lab.plan import Split
 from coolhead.lab.protocol import EvaluationSettings, Methods
 from coolhead.lab.rows import SplitRows, fit_draws, fit_method
-from coolhead.lab.tables.table import _by_number, competing
 from coolhead.methods import find_method
+from coolhead.report.tables import _by_number, competing
 
 SPLIT = Split((DOMAINS[0],), (DOMAINS[1], DOMAINS[2]), (DOMAINS[3],))
 NAMES = ("uncalibrated", "source-only", "auto", "auto+batch", "auto+batch+20")

@@ -11,11 +11,11 @@ from coolhead.cli.terminal import print_pairs
 from coolhead.lab.figures import write_figures
 from coolhead.lab.protocol import Protocol
 from coolhead.lab.protocol_files import load_protocol
-from coolhead.lab.report.render import write_report
+from coolhead.lab.report import write_report
 from coolhead.lab.results import table_path
 from coolhead.lab.sweep import run_sweep
 from coolhead.lab.tables.all_tables import all_tables, write_tables
-from coolhead.lab.tables.table import Table, TableBuilder, render_table
+from coolhead.report.tables import Table, TableBuilder, render_table
 
 NAMES = ("$0_to_$10", "[/red]x", "\x1b[31mred\x07", "=HYPERLINK(1)")
 

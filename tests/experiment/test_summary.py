@@ -13,11 +13,11 @@ import coolhead.lab.summary as summary
 import coolhead.lab.tables.all_tables as tables
 from coolhead.lab.commands.experiments import run_and_show
 from coolhead.lab.protocol import Protocol
+from coolhead.lab.report import answers
 from coolhead.lab.sweep import run_sweep
-from coolhead.lab.tables.answer import answers
-from coolhead.lab.tables.comparison import ratio_difference, split_means
+from coolhead.lab.tables.comparison import ratio_difference
 from coolhead.lab.tables.findings import check_findings
-from coolhead.lab.tables.table import RunScores
+from coolhead.report.tables import RunScores, split_means
 
 METHODS = {
     "names": [

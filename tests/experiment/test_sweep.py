@@ -16,8 +16,9 @@ from coolhead.lab import sweep
 from coolhead.lab.plan import make_plan
 from coolhead.lab.protocol import Protocol
 from coolhead.lab.record import read_run_record
-from coolhead.lab.results import TABLES, read_table, table_path
+from coolhead.lab.results import read_table, table_path
 from coolhead.lab.sweep import run_sweep
+from coolhead.report.results import TABLES
 
 REPEATABLE = [name for name in TABLES if name != "runtimes"]
 

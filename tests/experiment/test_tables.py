@@ -12,10 +12,10 @@ from coolhead.lab import summary
 from coolhead.lab.commands.experiments import write_pages
 from coolhead.lab.protocol import Protocol
 from coolhead.lab.protocol_files import load_protocol, protocol_names
-from coolhead.lab.results import KEY_COLUMNS, TABLES, read_table
+from coolhead.lab.report import answers
+from coolhead.lab.results import read_table
 from coolhead.lab.sweep import run_sweep
 from coolhead.lab.tables.all_tables import all_tables, write_tables
-from coolhead.lab.tables.answer import answers
 from coolhead.lab.tables.averages import by_target, improvement_ratios
 from coolhead.lab.tables.by_split import (
     asterisks,
@@ -25,9 +25,10 @@ from coolhead.lab.tables.by_split import (
 )
 from coolhead.lab.tables.others import does_it_help
 from coolhead.lab.tables.paper import Published, paper_table
-from coolhead.lab.tables.table import RunScores, label, render_table
 from coolhead.methods import METHODS
 from coolhead.metrics import holm
+from coolhead.report.results import KEY_COLUMNS, TABLES
+from coolhead.report.tables import RunScores, label, render_table
 
 NAMES_BY_LABEL = {method.label: name for name, method in METHODS.items()}
 NAMES = {method.paper: name for name, method in METHODS.items() if method.paper}

@@ -15,7 +15,8 @@ from PIL import Image
 
 from command_line import simulate_predictions
 from coolhead.io.calibrators import load_calibrator
-from coolhead.lab.results import TABLES, table_path
+from coolhead.lab.results import table_path
+from coolhead.report.results import TABLES
 from experiment.small_world import DOMAINS, make_archive, protocol_content, write_toml
 
 TESTS = Path(__file__).parents[1]

@@ -19,6 +19,6 @@ def made(tmp_path_factory):
 @pytest.fixture(scope="session")
 def page(made):
     """The text of its report."""
-    from coolhead.lab.report.render import write_report
+    from coolhead.lab.report import write_report
 
     return write_report(made).read_text(encoding="utf-8")

@@ -6,12 +6,11 @@ import pytest
 from synthetic_run import write_run
 
 from coolhead import figures
-from coolhead.lab.report.diagnostics import abstention
-from coolhead.lab.report.plot import feature_map, reliability_panel
-from coolhead.lab.report.summarise import heat_rows
-from coolhead.lab.results import read_table
-from coolhead.lab.tables.answer import choose_method, describe_answer
-from coolhead.lab.tables.table import load_scores
+from coolhead.lab.results import load_scores, read_table
+from coolhead.report.answer import choose_method, describe_answer
+from coolhead.report.diagnostics import abstention
+from coolhead.report.plot import feature_map, reliability_panel
+from coolhead.report.summarise import heat_rows
 
 plt = pytest.importorskip("matplotlib.pyplot")
 

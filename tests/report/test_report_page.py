@@ -10,10 +10,10 @@ import pytest
 from synthetic_run import FEW_METHODS, write_run
 
 from coolhead.lab.figures import write_figures
-from coolhead.lab.report.render import write_report
+from coolhead.lab.report import write_report
 from coolhead.lab.results import read_table, table_path
 from coolhead.lab.tables.all_tables import all_tables
-from coolhead.lab.tables.table import render_table
+from coolhead.report.tables import render_table
 
 
 class Text(HTMLParser):
@@ -353,22 +353,6 @@ def test_metadata_of_other_types_are_survived(tmp_path, npz, command):
     save_calibrator(fitted, calibrator, metadata=told | strange)
     code, _, err = command("evaluate", calibrator, npz, "--report", out)
     assert (code, err) == (0, "")
-
-
-@pytest.mark.filterwarnings("ignore:.*better off uncalibrated")
-def test_the_evaluation_of_unseen_domains_tells_what_was_expected(
-    tmp_path, npz, command
-):
-    calibrator, out = tmp_path / "c.skops", tmp_path / "e.html"
-    fit = "fit", npz, "--out", calibrator, "--calibrate-on", "clipart,product"
-    assert command(*fit)[0] == 0
-    words = "evaluate", calibrator, npz, "--report", out, "--draws", 20
-    code, _, err = command(*words)
-    assert code == 0, err
-    page = out.read_text()
-    section = page[page.index("<h2>In a new domain</h2>") :]
-    assert "in 1 domain." in section
-    assert "Auto + batch + 20 labels: the 90" in section
 
 
 def test_evaluation_report_of_a_method_that_changes_scores(tmp_path, npz, command):

@@ -9,7 +9,7 @@ import numpy as np
 from coolhead.calibrators.base import TemperatureCalibrator, remember_quality
 from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.parameters import Count, parameters
-from coolhead.metrics.bins import equal_width_index
+from coolhead.metrics.bins import N_BINS, equal_width_index
 from coolhead.numerics.softmax import confidence
 from coolhead.numerics.solver import BOUND, Status
 
@@ -42,7 +42,7 @@ class OracleErrorTemperature(TemperatureCalibrator):
     True
     """
 
-    n_bins: Count = 15
+    n_bins: Count = N_BINS
 
     def _learn(self, data: CalibrationData) -> None:
         spread = data.rows.typical_spread(data.weights)

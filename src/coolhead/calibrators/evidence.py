@@ -27,7 +27,7 @@ from coolhead.calibrators.left_out import (
     loss_changes,
     warn_of_harm,
 )
-from coolhead.metrics.bins import equal_width_index
+from coolhead.metrics.bins import N_BINS, equal_width_index
 from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.moments import row_moments, summarise_rows
 from coolhead.numerics.softmax import score_rows, softmax
@@ -44,7 +44,6 @@ LARGEST_RESIDUAL = 3.0
 CLOSEST = 1e-6
 # More conformal scores than this are thinned to evenly spaced ranks of each domain.
 MOST_SCORES = 6_000
-N_BINS = 15
 SCORES = ("lac", "aps")
 # Names of the accuracy estimators in version 0.2.
 OLD_NAMES = {"surer": "atc", "transport": "cot"}

@@ -214,7 +214,7 @@ def evaluate(
             n_draws=draws,
         )
         if report is not None:
-            from coolhead.lab.report.render import write_evaluation_report
+            from coolhead.report import write_evaluation_report
 
             write_evaluation_report(report, fitted, rows, lines, metadata)
     verdicts = judge(conditions, lines)
@@ -245,7 +245,7 @@ def known_domains(metadata: dict[str, Any]) -> dict[str, Any] | None:
 
 def known_sources(metadata: dict[str, Any], rows: Any) -> list[str]:
     """The domains the classifier learned from: of the calibrator, or of the rows."""
-    from coolhead.lab.plan import trained_sources
+    from coolhead.evaluate import trained_sources
 
     found = trained_sources({"head": metadata}) or trained_sources(rows.metadata)
     return list(found or ())

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from coolhead.dask.blocks import Table, align, per_block, whole
 from coolhead.dask.solving import name_codes
 from coolhead.metrics.bins import (
+    N_BINS,
     check_count,
     correctness_and_confidence,
     equal_width_index,
@@ -166,7 +167,7 @@ def evaluate(
     *,
     features: Any = None,
     sample_domain: Any = None,
-    n_bins: int = 15,
+    n_bins: int = N_BINS,
     classes: Any = None,
 ) -> Evaluation:
     """Score a fitted calibrator in one pass over Dask arrays or dataframes.
@@ -217,7 +218,7 @@ def evaluate(
 
 
 def expected_calibration_error(
-    labels: Any, probabilities: Any, *, n_bins: int = 15, classes: Any = None
+    labels: Any, probabilities: Any, *, n_bins: int = N_BINS, classes: Any = None
 ) -> float:
     """`coolhead.expected_calibration_error` of Dask collections, bins of equal width.
 

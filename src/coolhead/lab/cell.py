@@ -14,11 +14,11 @@ from coolhead.io.archive import DomainArchive
 from coolhead.lab.pictures import Pictures
 from coolhead.lab.plan import Split
 from coolhead.lab.protocol import EvaluationSettings, Methods
-from coolhead.lab.results import CellResult
 from coolhead.lab.rows import FittedMethod, SplitRows, fit_draws, fit_method
-from coolhead.lab.scoring import Predictions, add_arrivals, predict, score_draws
+from coolhead.lab.scoring import add_arrivals, score_draws
 from coolhead.methods import Role, find_method
 from coolhead.metrics import expected_calibration_error
+from coolhead.report.results import CellResult, Predictions, predict
 from coolhead.shift import coverage, density_ratio
 from coolhead.shift.clusters import Partition
 

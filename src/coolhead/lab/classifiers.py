@@ -26,8 +26,8 @@ from coolhead.lab.protocol import (
     PythonData,
     TrainedData,
 )
-from coolhead.lab.results import file_safe
 from coolhead.plugins import load_plugin
+from coolhead.report.results import file_safe
 
 REFERENCE_ROWS = 20_000
 

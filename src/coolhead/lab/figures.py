@@ -10,8 +10,9 @@ from coolhead import figures
 from coolhead.figures.reliability import reliability_bars
 from coolhead.figures.style import draw_svg
 from coolhead.io.files import write_text
-from coolhead.lab.results import file_safe, read_table
-from coolhead.lab.tables.table import RunScores, label, load_scores
+from coolhead.lab.results import load_scores, read_table
+from coolhead.report.results import file_safe
+from coolhead.report.tables import RunScores, label
 
 SHOWN = (
     "uncalibrated",

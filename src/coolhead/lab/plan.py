@@ -6,6 +6,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+from coolhead.evaluate import trained_sources
 from coolhead.io.reading import load_archive
 from coolhead.lab.classifiers import (
     Training,
@@ -16,7 +17,7 @@ from coolhead.lab.classifiers import (
     trained_path,
 )
 from coolhead.lab.protocol import ArchiveData, Division, Protocol, Roles, TrainedData
-from coolhead.lab.results import file_safe
+from coolhead.report.results import file_safe
 
 
 @dataclass(frozen=True, order=True)
@@ -81,16 +82,6 @@ def _cyclic_splits(roles: Roles) -> list[Split]:
 
 
 WORDS = {"small": "small", "stratify": "stratify", "random_state": "seed"}
-
-
-def trained_sources(metadata: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """The domains a classifier was trained on, or None where that is not recorded."""
-    source = _table(metadata, "head").get("source")
-    if isinstance(source, str):
-        return (source,)
-    if isinstance(source, list | tuple) and all(isinstance(s, str) for s in source):
-        return tuple(source)
-    return None
 
 
 def recorded_division(metadata: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -16,6 +16,7 @@ from pydantic import (
 
 from coolhead.datasets.bundled import CHECKSUMS
 from coolhead.lab.heads.settings import KINDS, head_settings
+from coolhead.metrics.bins import N_BINS
 from coolhead.plugins import load_plugin, suggest
 
 LIMITS = {
@@ -263,7 +264,7 @@ class EvaluationSettings(Section):
     three quarters are drawn; ``subsample_size`` in the results is their number."""
     draws: int = Field(default=1000, gt=0, le=100_000)
     """Number of those resamples; ``size`` times ``draws`` is at most 10⁹."""
-    bins: int = Field(default=15, gt=0, le=1000)
+    bins: int = Field(default=N_BINS, gt=0, le=1000)
     """Bins of the ECE."""
     other_bins: int = Field(default=10, gt=0, le=1000)
     """Bins of a second ECE that stands beside it."""

@@ -1,13 +1,10 @@
 """How a run came about: everything needed to repeat it."""
 
 import json
-import os
-import platform
 import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +12,7 @@ from coolhead.io.files import write_text
 from coolhead.lab.plan import Plan
 from coolhead.lab.protocol import Protocol
 from coolhead.lab.results import read_json
+from coolhead.report.results import describe_machine, package_versions
 
 # What tables and report read of a record, and the kind of each: a table stands for
 # its keys, a list for its entries.
@@ -45,7 +43,6 @@ TOLD = {
     },
     "versions": {},
 }
-PACKAGES = ("coolhead", "numpy", "scipy", "scikit-learn", "polars", "joblib", "torch")
 
 
 def write_run_record(
@@ -96,22 +93,6 @@ def _missing(found: Any, wanted: Any, name: str = "") -> Iterator[str]:
             yield name
     elif not isinstance(found, wanted):
         yield name
-
-
-def describe_machine() -> str:
-    """Cores, processor architecture and operating system."""
-    return f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}"
-
-
-def package_versions() -> dict[str, str]:
-    """Versions of Python and of the packages that decide the numbers."""
-    found = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "not installed"
-    return found
 
 
 def _commit() -> str | None:

@@ -1,4 +1,4 @@
-"""The files of a run: their schema, and how finished cells become tables.
+"""The files of a run, and how finished cells become tables.
 
 A run is a folder ``runs/NAME``:
 
@@ -41,7 +41,6 @@ A run is a folder ``runs/NAME``:
 """
 
 import json
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -49,105 +48,16 @@ import polars as pl
 
 from coolhead.io.files import atomic_path, write_text
 from coolhead.io.write import write_csv
-
-KEY_COLUMNS = (
-    "experiment",
-    "classifier",
-    "split",
-    "source",
-    "calibration",
-    "target",
-    "seed",
+from coolhead.report.results import (
+    KEY_COLUMNS,
+    TABLES,
+    CellResult,
+    empty_table,
+    schema_of,
 )
-TABLES: dict[str, dict[str, Any]] = {
-    "results": {"method": pl.String, "metric": pl.String, "value": pl.Float64},
-    "reliability": {
-        "method": pl.String,
-        "bin": pl.Int64,
-        "n": pl.Int64,
-        "sum_confidence": pl.Float64,
-        "sum_correct": pl.Int64,
-    },
-    "histogram": {
-        "method": pl.String,
-        "bin": pl.Int64,
-        "low": pl.Float64,
-        "high": pl.Float64,
-        "n": pl.Int64,
-        "n_correct": pl.Int64,
-    },
-    "selective": {
-        "method": pl.String,
-        "coverage": pl.Float64,
-        "threshold": pl.Float64,
-        "accuracy": pl.Float64,
-    },
-    "temperature": {"method": pl.String, "quantile": pl.Float64, "value": pl.Float64},
-    "status": {
-        "method": pl.String,
-        "status": pl.String,
-        "n_fallbacks": pl.Int64,
-        "clipped_share": pl.Float64,
-        "warnings": pl.String,
-    },
-    "shift": {"diagnostic": pl.String, "value": pl.Float64},
-    "map": {
-        "x": pl.Float64,
-        "y": pl.Float64,
-        "role": pl.String,
-        "domain": pl.String,
-        "cluster": pl.Int64,
-        "temperature": pl.Float64,
-    },
-    "arrival": {
-        "method": pl.String,
-        "base": pl.String,
-        "batch": pl.Boolean,
-        "n_labels": pl.Int64,
-        "draw": pl.Int64,
-        "ece": pl.Float64,
-        "truth": pl.Float64,
-        "expected": pl.Float64,
-        "low": pl.Float64,
-        "high": pl.Float64,
-    },
-    "sensitivity": {"method": pl.String, "n_clusters": pl.Int64, "ece": pl.Float64},
-    "examples": {
-        "rank": pl.Int64,
-        "id": pl.String,
-        "label": pl.String,
-        "predicted": pl.String,
-        "method": pl.String,
-        "confidence": pl.Float64,
-        "thumbnail": pl.String,
-    },
-    "notes": {"note": pl.String},
-    "failures": {"method": pl.String, "error": pl.String},
-    "runtimes": {
-        "method": pl.String,
-        "fit_seconds": pl.Float64,
-        "predict_seconds": pl.Float64,
-    },
-}
+from coolhead.report.tables import RunScores, scores_by_classifier
+
 _IN_FRONT = ("results", "failures", "runtimes")
-
-
-@dataclass
-class CellResult:
-    """What one cell found: for each table a list of rows without the key columns."""
-
-    tables: dict[str, list[dict[str, Any]]] = field(
-        default_factory=lambda: {name: [] for name in TABLES}
-    )
-
-    def add(self, table: str, **row: Any) -> None:
-        """Append one row to a table."""
-        self.tables[table].append(row)
-
-    @property
-    def failed(self) -> bool:
-        """True if the cell or one of its methods raised an error."""
-        return bool(self.tables["failures"])
 
 
 def write_cell(path: Path, key: dict[str, Any], result: CellResult) -> None:
@@ -199,11 +109,6 @@ def table_path(run: str | Path, name: str) -> Path:
     return folder / f"{name}.parquet"
 
 
-def file_safe(name: str) -> str:
-    """`name` with every character that a file name may not hold replaced."""
-    return "".join(c if c.isalnum() or c in "+-_." else "_" for c in name)
-
-
 def read_table(run: str | Path, name: str) -> pl.DataFrame:
     """Read one table of a run by the name the schema gives it."""
     path = table_path(run, name)
@@ -228,6 +133,14 @@ def read_table(run: str | Path, name: str) -> pl.DataFrame:
     return frame
 
 
+def load_scores(run: str | Path) -> dict[str, RunScores]:
+    """Scores of a run by classifier."""
+    results = read_table(run, "results")
+    if results.is_empty():
+        raise ValueError(f"{run} holds no results: every cell failed, see failures")
+    return scores_by_classifier(results)
+
+
 def read_or_empty(run: str | Path, name: str) -> pl.DataFrame:
     """A table; one that older runs do not have yet is empty."""
     if name != "results" and not table_path(run, name).is_file():
@@ -240,16 +153,6 @@ def write_results_csv(run: str | Path) -> None:
     frame = read_table(run, "results")
     with atomic_path(Path(run) / "results.csv") as temporary:
         write_csv(frame, temporary)
-
-
-def schema_of(name: str) -> dict[str, Any]:
-    """Columns and types of a table, the key columns first."""
-    return dict.fromkeys(KEY_COLUMNS, pl.String) | {"seed": pl.Int64} | TABLES[name]
-
-
-def empty_table(name: str) -> pl.DataFrame:
-    """A table of the schema without rows."""
-    return pl.DataFrame(schema=schema_of(name))
 
 
 def _frame(name: str, cells: list[dict[str, Any]]) -> pl.DataFrame:

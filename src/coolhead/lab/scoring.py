@@ -1,8 +1,7 @@
 """What a method says about the evaluated rows, reduced to vectors."""
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,119 +9,26 @@ from scipy.sparse import csr_array
 
 from coolhead.lab.adaptation import LabelDesk, arrive
 from coolhead.lab.protocol import EvaluationSettings, Methods
-from coolhead.lab.results import CellResult
-from coolhead.lab.rows import FittedMethod, LabelledRows, SplitRows
+from coolhead.lab.rows import FittedMethod, SplitRows
 from coolhead.methods import find_method
 from coolhead.metrics import (
     PairedBootstrap,
     SubsampledScore,
     Subsamples,
-    debiased_calibration_error,
     draw_subsamples,
     expected_calibration_error,
-    expected_calibration_error_null,
     holm,
-    maximum_calibration_error,
     paired_bootstrap,
-    reliability_curve,
-    risk_coverage_curve,
-    signed_calibration_gap,
 )
 from coolhead.metrics.bins import Interval
 from coolhead.metrics.resampling import subsample_eces
-from coolhead.metrics.scores import score_calibrated
-from coolhead.numerics.weights import finite_mean
 from coolhead.plugins import load_plugin
-
-
-@dataclass(frozen=True)
-class Predictions:
-    """Scores of every evaluated row, (n,) each; `temperature` None if there is none."""
-
-    confidence: np.ndarray
-    correct: np.ndarray
-    log_loss: np.ndarray
-    brier: np.ndarray
-    temperature: np.ndarray | None
-
-    @property
-    def top_brier(self) -> np.ndarray:
-        """Squared difference of correctness and confidence."""
-        return np.square(self.confidence - self.correct)
-
-
-def predict(calibrator: Any, rows: LabelledRows) -> Predictions:
-    """Apply a fitted calibrator; None stands for the uncalibrated classifier."""
-    scores, temperature = score_calibrated(
-        calibrator, rows.logits, rows.labels, rows.features
-    )
-    return Predictions(
-        confidence=np.minimum(scores.confidence, 1).astype(np.float64),
-        correct=scores.predicted == rows.labels,
-        log_loss=scores.log_loss,
-        brier=scores.brier,
-        temperature=temperature,
-    )
-
-
-HISTOGRAM_BINS = 40
-COVERAGES = np.arange(1, 41) / 40
-QUANTILES = np.arange(41) / 40
-
-
-def add_curves(name: str, found: Predictions, n_bins: int, result: CellResult) -> None:
-    """Add reliability bins, confidence histogram, selective curve, temperatures."""
-    curve = reliability_curve(found.correct, found.confidence, n_bins=n_bins)
-    for bin_number, n in enumerate(curve.count):
-        sure, right = curve.confidence[bin_number], curve.accuracy[bin_number]
-        result.add(
-            "reliability",
-            method=name,
-            bin=bin_number,
-            n=int(n),
-            sum_confidence=float(sure * n) if n else 0.0,
-            sum_correct=round(right * n) if n else 0,
-        )
-    _add_histogram(name, found, result)
-    _add_selective(name, found, result)
-    if found.temperature is not None:
-        values = np.quantile(found.temperature, QUANTILES)
-        for quantile, value in zip(QUANTILES, values, strict=True):
-            result.add(
-                "temperature", method=name, quantile=float(quantile), value=float(value)
-            )
-
-
-def _add_histogram(name: str, found: Predictions, result: CellResult) -> None:
-    edges = np.linspace(0, 1, HISTOGRAM_BINS + 1)
-    counts, _ = np.histogram(found.confidence, edges)
-    right, _ = np.histogram(found.confidence[found.correct], edges)
-    for number, (n, n_correct) in enumerate(zip(counts, right, strict=True)):
-        result.add(
-            "histogram",
-            method=name,
-            bin=number,
-            low=float(edges[number]),
-            high=float(edges[number + 1]),
-            n=int(n),
-            n_correct=int(n_correct),
-        )
-
-
-def _add_selective(name: str, found: Predictions, result: CellResult) -> None:
-    """Accuracy and threshold when only the most confident share is answered."""
-    curve = risk_coverage_curve(found.correct, found.confidence)
-    at = np.searchsorted(curve.coverage, COVERAGES - 1e-12)
-    for coverage, position in zip(COVERAGES, at, strict=True):
-        place = min(int(position), len(curve.coverage) - 1)
-        result.add(
-            "selective",
-            method=name,
-            coverage=float(coverage),
-            threshold=float(curve.threshold[place]),
-            accuracy=float(1 - curve.risk[place]),
-        )
-
+from coolhead.report.results import (
+    CellResult,
+    Predictions,
+    add_curves,
+    point_scores,
+)
 
 REFERENCES = {"uncalibrated": "uncalibrated", "source": "source-only"}
 
@@ -158,29 +64,6 @@ def _draw(n_rows: int, evaluation: EvaluationSettings, random_state: int) -> Sub
         return draw_subsamples(
             n_rows, evaluation.size, evaluation.draws, random_state=random_state
         )
-
-
-def point_scores(
-    found: Predictions, n_bins: int, size: int
-) -> Iterator[tuple[str, float]]:
-    """Scores on all evaluated rows; the null level is that of `size` rows."""
-    pair = found.correct, found.confidence
-    yield "n_evaluated", len(found.correct)
-    yield "subsample_size", size
-    yield "accuracy", found.correct.mean()
-    yield "confidence", found.confidence.mean()
-    yield "ece", expected_calibration_error(*pair, n_bins=n_bins)
-    yield "ece_debiased", debiased_calibration_error(*pair, n_bins=n_bins)
-    yield "ece_max", maximum_calibration_error(*pair, n_bins=n_bins)
-    null = expected_calibration_error_null(pair[1], n_bins=n_bins, size=size)
-    yield "ece_null", null
-    yield "signed_gap", signed_calibration_gap(*pair)
-    yield "nll", finite_mean(found.log_loss)[0]
-    yield "brier", found.brier.mean()
-    yield "top_brier", found.top_brier.mean()
-    yield "risk_area", risk_coverage_curve(*pair).area
-    if found.temperature is not None:
-        yield "temperature_median", np.median(found.temperature)
 
 
 def resampled_gains(

@@ -8,11 +8,11 @@ import polars as pl
 from coolhead.lab.protocol import Classifier, Protocol
 from coolhead.lab.protocol_files import load_protocol
 from coolhead.lab.record import read_run_record
-from coolhead.lab.results import read_table
+from coolhead.lab.results import load_scores, read_table
 from coolhead.lab.tables.all_tables import all_tables
 from coolhead.lab.tables.comparison import against_others, harm_beyond_the_oracle
 from coolhead.lab.tables.findings import check_findings
-from coolhead.lab.tables.table import Table, load_scores, render_table
+from coolhead.report.tables import Table, render_table
 
 SHOWN = ("summary", "sensitivity", "estimators", "runtimes")
 # Where the paper prints numbers for the same data, these stand beside ours.

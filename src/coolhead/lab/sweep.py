@@ -27,13 +27,8 @@ from coolhead.lab.pictures import find_pictures
 from coolhead.lab.plan import CellJob, Plan, make_plan
 from coolhead.lab.protocol import Protocol
 from coolhead.lab.record import write_run_record
-from coolhead.lab.results import (
-    CellResult,
-    assemble,
-    read_cell,
-    runtimes_path,
-    write_cell,
-)
+from coolhead.lab.results import assemble, read_cell, runtimes_path, write_cell
+from coolhead.report.results import CellResult
 
 SECONDS_BETWEEN_LOOKS = 1.0
 SECONDS_TO_KEEP = 300

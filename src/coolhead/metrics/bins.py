@@ -78,6 +78,10 @@ class SubsampledScore:
         return float(np.quantile(self.values, (1 + self.level) / 2))
 
 
+# Bins of a calibration error where nothing else is asked for.
+N_BINS = 15
+
+
 def check_level(level: float) -> float:
     if not 0 < level < 1:
         raise ValueError(f"level is {level}; wanted a share between 0 and 1, e.g. 0.95")

@@ -8,6 +8,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 
 from coolhead.metrics.bins import (
+    N_BINS,
     Binning,
     Interval,
     bin_index,
@@ -90,7 +91,7 @@ def paired_bootstrap(
     probabilities: Mapping[str, Any],
     *,
     baseline: str | None = None,
-    n_bins: int = 15,
+    n_bins: int = N_BINS,
     binning: Binning = "width",
     n_draws: int = 1000,
     level: float = 0.95,

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
 from coolhead.metrics.bins import (
+    N_BINS,
     Binning,
     bin_index,
     check_confidence,
@@ -24,7 +25,7 @@ def expected_calibration_error(
     labels: ArrayLike,
     probabilities: ArrayLike,
     *,
-    n_bins: int = 15,
+    n_bins: int = N_BINS,
     binning: Binning = "width",
     classes: Any = None,
 ) -> float:
@@ -64,7 +65,7 @@ def maximum_calibration_error(
     labels: ArrayLike,
     probabilities: ArrayLike,
     *,
-    n_bins: int = 15,
+    n_bins: int = N_BINS,
     binning: Binning = "width",
     classes: Any = None,
 ) -> float:
@@ -104,7 +105,7 @@ def classwise_calibration_error(
     labels: ArrayLike,
     probabilities: ArrayLike,
     *,
-    n_bins: int = 15,
+    n_bins: int = N_BINS,
     classes: Any = None,
 ) -> float:
     """ECE of every class's probability against its frequency, averaged over classes.
@@ -145,7 +146,7 @@ def debiased_calibration_error(
     labels: ArrayLike,
     probabilities: ArrayLike,
     *,
-    n_bins: int = 15,
+    n_bins: int = N_BINS,
     binning: Binning = "width",
     norm: Literal[1, 2] = 1,
     classes: Any = None,
@@ -196,7 +197,7 @@ def folded_normal_mean(mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
 def expected_calibration_error_null(
     probabilities: ArrayLike,
     *,
-    n_bins: int = 15,
+    n_bins: int = N_BINS,
     binning: Binning = "width",
     size: int | None = None,
     method: Literal["normal", "simulation"] = "normal",

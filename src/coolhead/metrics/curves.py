@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coolhead.metrics.bins import (
+    N_BINS,
     Binning,
     bin_edges,
     bin_index,
@@ -70,7 +71,7 @@ def reliability_curve(
     labels: ArrayLike,
     probabilities: ArrayLike,
     *,
-    n_bins: int = 15,
+    n_bins: int = N_BINS,
     binning: Binning = "width",
     classes: Any = None,
 ) -> ReliabilityCurve:

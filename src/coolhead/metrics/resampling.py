@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csc_array
 
 from coolhead.metrics.bins import (
+    N_BINS,
     Binning,
     SubsampledScore,
     bin_index,
@@ -202,7 +203,7 @@ def subsample_ece(
     probabilities: ArrayLike,
     draws: Subsamples,
     *,
-    n_bins: int = 15,
+    n_bins: int = N_BINS,
     binning: Binning = "width",
     level: float = 0.95,
     classes: Any = None,
@@ -234,7 +235,7 @@ def subsample_ece(
 def subsample_eces(
     pairs: Sequence[tuple[np.ndarray, np.ndarray]],
     draws: Subsamples,
-    n_bins: int = 15,
+    n_bins: int = N_BINS,
     binning: Binning = "width",
     level: float = 0.95,
 ) -> list[SubsampledScore]:

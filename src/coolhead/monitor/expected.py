@@ -8,13 +8,12 @@ import numpy as np
 from coolhead.calibrators.base import PredictionDetails
 from coolhead.calibrators.data import find_domains
 from coolhead.calibrators.evidence import (
-    N_BINS,
     counted,
     distance_counts,
     unsure_rows,
 )
 from coolhead.calibrators.left_out import held_out_distances, left_out_distances
-from coolhead.metrics.bins import equal_width_index
+from coolhead.metrics.bins import N_BINS, equal_width_index
 from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.checks import check_features, check_finite
 from coolhead.numerics.classes import Names, encode_labels

@@ -18,7 +18,7 @@ from coolhead.cli.terminal import (
 if TYPE_CHECKING:
     from coolhead.lab.protocol import Protocol
     from coolhead.lab.sweep import Outcome
-    from coolhead.lab.tables.table import Table
+    from coolhead.report.tables import Table
 
 
 def sweep_with_progress(
@@ -54,9 +54,9 @@ def run_and_show(
     scheduler: str | None = None,
 ) -> "Outcome":
     """Sweep a protocol, write tables, figures and report, print the summary."""
+    from coolhead.lab.report import answers
     from coolhead.lab.results import read_table
     from coolhead.lab.tables.all_tables import all_tables
-    from coolhead.lab.tables.answer import answers
 
     outcome = sweep_with_progress(protocol, folder, jobs=jobs, scheduler=scheduler)
     if not read_table(outcome.run, "results").is_empty():
@@ -74,7 +74,7 @@ def run_and_show(
 def write_pages(run: Path, tables: "list[Table]") -> None:
     """Tables as Markdown and CSV, results as CSV, figures, and the report."""
     from coolhead.lab.figures import write_figures
-    from coolhead.lab.report.render import write_report
+    from coolhead.lab.report import write_report
     from coolhead.lab.results import write_results_csv
     from coolhead.lab.tables.all_tables import write_tables
 
@@ -87,7 +87,7 @@ def write_pages(run: Path, tables: "list[Table]") -> None:
 
 def show_table(table: "Table") -> None:
     """Print a table and its notes."""
-    from coolhead.lab.tables.table import page_layout
+    from coolhead.report.tables import page_layout
 
     header, body = page_layout(table)
     print_table(header, body, table.title, table.notes)
@@ -183,7 +183,7 @@ def tables(
         check_output_folder(out)
     from coolhead.cli.terminal import visible
     from coolhead.lab.tables.all_tables import all_tables, write_tables
-    from coolhead.lab.tables.table import render_table
+    from coolhead.report.tables import render_table
 
     if out is not None:
         for path in write_tables(all_tables(run), out, form):
@@ -317,7 +317,7 @@ def report(
     written = [path for path in run.rglob("*") if path.suffix != ".html"]
     check_output(run / "report.html" if out is None else out, inputs=written)
     from coolhead.cli.terminal import print_json
-    from coolhead.lab.report.render import write_report
+    from coolhead.lab.report import write_report
 
     path = write_report(run, out)
     if as_json:

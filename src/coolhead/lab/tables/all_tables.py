@@ -7,15 +7,15 @@ import polars as pl
 
 from coolhead.io.files import write_text
 from coolhead.lab.record import read_run_record
-from coolhead.lab.results import file_safe, read_or_empty, read_table
+from coolhead.lab.results import load_scores, read_or_empty, read_table
 from coolhead.lab.scoring import metric_name
 from coolhead.lab.tables import averages, by_split, others
 from coolhead.lab.tables.paper import Published
-from coolhead.lab.tables.table import (
+from coolhead.report.results import file_safe
+from coolhead.report.tables import (
     FORMATS,
     RunScores,
     Table,
-    load_scores,
     page_layout,
     render_table,
 )

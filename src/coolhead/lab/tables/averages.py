@@ -6,7 +6,8 @@ import numpy as np
 import polars as pl
 
 from coolhead.lab.tables.paper import Published
-from coolhead.lab.tables.table import (
+from coolhead.metrics import improvement_ratio, pooled_sigma
+from coolhead.report.tables import (
     RunScores,
     Table,
     TableBuilder,
@@ -18,7 +19,6 @@ from coolhead.lab.tables.table import (
     seed_deviation,
     seen_of_target,
 )
-from coolhead.metrics import improvement_ratio, pooled_sigma
 
 ALL = "all"
 SUMMARY = {

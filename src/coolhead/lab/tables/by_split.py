@@ -6,7 +6,9 @@ import numpy as np
 import polars as pl
 
 from coolhead.lab.tables.paper import Published
-from coolhead.lab.tables.table import (
+from coolhead.metrics import sigma_counts
+from coolhead.metrics.bootstrap import draws_for_holm
+from coolhead.report.tables import (
     RunScores,
     Table,
     TableBuilder,
@@ -15,8 +17,6 @@ from coolhead.lab.tables.table import (
     label,
     proposed,
 )
-from coolhead.metrics import sigma_counts
-from coolhead.metrics.bootstrap import draws_for_holm
 
 INTERVALS = ("< −3σ", "−3 to −2σ", "−2 to 0σ", "0 to 2σ", "2 to 3σ", "> 3σ")
 PAPER_METHODS = ("set-level", "nearest-cluster", "regression", "ensemble")

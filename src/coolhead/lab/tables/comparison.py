@@ -5,21 +5,19 @@ all their seeds, keeps what belongs together together.
 """
 
 import numpy as np
-import polars as pl
 
-from coolhead.lab.tables.table import RunScores, Table, TableBuilder, label, proposed
 from coolhead.methods import find_method
 from coolhead.metrics import Interval
+from coolhead.report.tables import (
+    RunScores,
+    Table,
+    TableBuilder,
+    label,
+    proposed,
+    split_means,
+)
 
 DRAWS = 4000
-
-
-def split_means(scores: RunScores, method: str) -> np.ndarray:
-    """ECE of each split, averaged over the seeds, (n_splits,); NaN where missing."""
-    means = scores.of(method).group_by("split").agg(pl.col("ece_mean").mean())
-    by_split = dict(means.iter_rows())
-    # A null becomes NaN like a split that is not there.
-    return np.array([by_split.get(split) for split in scores.splits], float)
 
 
 def ratio_difference(scores: RunScores, method: str, rival: str) -> Interval | None:

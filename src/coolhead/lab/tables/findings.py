@@ -7,8 +7,7 @@ import numpy as np
 import polars as pl
 
 from coolhead.lab.tables.by_split import PAPER_METHODS
-from coolhead.lab.tables.comparison import split_means
-from coolhead.lab.tables.table import RunScores, column_mean, label
+from coolhead.report.tables import RunScores, column_mean, label, split_means
 
 RIVALS = ("source-only", "transcal", "wts")
 MINOR = 1.0

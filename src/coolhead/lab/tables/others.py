@@ -1,11 +1,10 @@
 """In a new domain: what was expected, what came true, what a few labels changed."""
 
-from typing import Any
-
 import numpy as np
 import polars as pl
 
-from coolhead.lab.tables.table import (
+from coolhead.report.diagnostics import arrival_means
+from coolhead.report.tables import (
     RunScores,
     Table,
     TableBuilder,
@@ -13,30 +12,6 @@ from coolhead.lab.tables.table import (
     label,
     seen_of_target,
 )
-
-
-def arrival_means(frame: pl.DataFrame) -> list[dict[str, Any]]:
-    """One dictionary per method of the table ``arrival``, all in per cent.
-
-    Keys: method, batch, n_labels, ece, and of those who expect an accuracy also off
-    (mean absolute error), covered (share of intervals that hold the truth) and width
-    (median); n is the number of intervals.
-    """
-    inside = pl.col("truth").is_between(pl.col("low"), pl.col("high"))
-    means = frame.group_by(
-        "method", "base", "batch", "n_labels", maintain_order=True
-    ).agg(
-        ece=100 * pl.col("ece").mean(),
-        off=100 * (pl.col("expected") - pl.col("truth")).abs().mean(),
-        covered=100 * inside.mean(),
-        n_covered=inside.sum(),
-        width=100 * (pl.col("high") - pl.col("low")).median(),
-        n=pl.col("expected").count(),
-    )
-    plain = pl.col("n") == 0
-    return means.sort(
-        plain, "base", "n_labels", "batch", maintain_order=True
-    ).to_dicts()
 
 
 def arrivals(frame: pl.DataFrame) -> Table | None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from coolhead.lab.tables.table import TableBuilder
 from coolhead.methods import known_method
+from coolhead.report.tables import TableBuilder
 
 
 def _folder() -> Any:

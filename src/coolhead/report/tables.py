@@ -7,14 +7,14 @@ that frame itself; Markdown and LaTeX lay the cells out as on a page.
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from coolhead.io.write import csv_text
-from coolhead.lab.results import KEY_COLUMNS, file_safe, read_table
 from coolhead.methods import METHODS, known_method
+from coolhead.report.results import KEY_COLUMNS, file_safe
 
 FORMATS = {"markdown": "md", "latex": "tex", "csv": "csv"}
 SCHEMA = {
@@ -266,6 +266,14 @@ class RunScores:
         return self._parts[key]
 
 
+def split_means(scores: RunScores, method: str) -> np.ndarray:
+    """ECE of each split, averaged over the seeds, (n_splits,); NaN where missing."""
+    means = scores.of(method).group_by("split").agg(pl.col("ece_mean").mean())
+    by_split = dict(means.iter_rows())
+    # A null becomes NaN like a split that is not there.
+    return np.array([by_split.get(split) for split in scores.splits], float)
+
+
 def column_mean(frame: pl.DataFrame, column: str) -> float | None:
     """Mean of a column as a number; None if there is nothing to average."""
     if column not in frame.columns:
@@ -316,16 +324,8 @@ def _by_number(name: str) -> list[tuple[bool, int, str]]:
 PER_CENT = ("ece", "gain", "accuracy", "brier", "top_brier", "confidence", "signed_gap")
 
 
-def load_scores(run: str | Path) -> dict[str, RunScores]:
-    """Scores of a run by classifier."""
-    results = read_table(run, "results")
-    if results.is_empty():
-        raise ValueError(f"{run} holds no results: every cell failed, see failures")
-    return scores_by_classifier(results)
-
-
 def scores_by_classifier(results: pl.DataFrame) -> dict[str, RunScores]:
-    """The same from the table of results; empty if that is."""
+    """Scores of each classifier of a table of results; empty if that is."""
     rate = pl.col("metric").str.contains(f"^({'|'.join(PER_CENT)})(_|$)")
     shown = pl.when(rate).then(pl.col("value") * 100).otherwise(pl.col("value"))
     wide = results.with_columns(value=shown).pivot(

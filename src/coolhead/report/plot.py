@@ -18,8 +18,8 @@ from coolhead.figures import style
 from coolhead.figures.maps import feature_plane, temperature_text
 from coolhead.figures.reliability import reliability_bars
 from coolhead.figures.style import WARMTH, draw_svg
-from coolhead.lab.tables.answer import BEFORE
-from coolhead.lab.tables.table import label
+from coolhead.report.answer import BEFORE
+from coolhead.report.tables import label
 
 SIDE = 100
 STRIP = 14

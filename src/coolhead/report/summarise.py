@@ -1,13 +1,15 @@
 """One table with every split and method: the numbers behind all figures."""
 
 from base64 import b64encode
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from coolhead.figures.maps import cell_text, change_steps, changes
-from coolhead.lab.report.diagnostics import (
+from coolhead.report.answer import BEFORE, describe_answer, plural
+from coolhead.report.diagnostics import (
     abstention,
     arrival_section,
     example_strip,
@@ -15,10 +17,8 @@ from coolhead.lab.report.diagnostics import (
     shift_rows,
     target_shape,
 )
-from coolhead.lab.report.load import ReportData
-from coolhead.lab.report.plot import feature_map, reliability_panel
-from coolhead.lab.tables.answer import BEFORE, describe_answer, plural
-from coolhead.lab.tables.table import (
+from coolhead.report.plot import feature_map, reliability_panel
+from coolhead.report.tables import (
     RunScores,
     Table,
     TableBuilder,
@@ -28,6 +28,34 @@ from coolhead.lab.tables.table import (
     scores_by_classifier,
     seen_of_target,
 )
+
+
+@dataclass(frozen=True)
+class ReportData:
+    """Everything the page shows.
+
+    Attributes
+    ----------
+    title : heading of the page.
+    frames : {name: table} by the names of `coolhead.lab.results`.
+    tables : the finished tables, in order.
+    planned : names of the methods that were asked for.
+    facts : what is needed to repeat it, {name: text}.
+    noun : what a row of the results is called: "split" or "domain".
+    judged : the rows the answer rests on, where not on all: domains that the
+        calibrator has not seen.
+    order : along what the list of domains runs, if along something.
+    """
+
+    title: str
+    frames: dict[str, pl.DataFrame]
+    tables: list[Table]
+    planned: tuple[str, ...]
+    facts: dict[str, str]
+    noun: str = "split"
+    judged: tuple[str, ...] | None = None
+    order: str | None = None
+
 
 COLUMNS = {
     "ECE (%)": "ece_mean",

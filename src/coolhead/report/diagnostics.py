@@ -1,24 +1,12 @@
-"""The section "In a new domain": sentences, and arrivals of one saved calibrator."""
+"""Sentences and small tables of the page's sections."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from coolhead.calibrators.base import TemperatureCalibrator
-from coolhead.lab.adaptation import Base, LabelDesk, TargetBatch, arrive, scale_plainly
-from coolhead.lab.rows import LabelledRows
-from coolhead.lab.scoring import PLAIN, arrival_row, predict
-from coolhead.lab.tables.answer import BEFORE, plural
-from coolhead.lab.tables.others import arrival_means
-from coolhead.lab.tables.table import RunScores, column_mean, label
-
-LABELS = (10, 20, 50, 100)
-DRAWS = 3
-# Of one domain's rows so many form the batch; the others tell the truth.
-BATCH_SHARE, MOST_BATCH = 0.5, 5_000
-SMALLEST = 40
+from coolhead.report.answer import BEFORE, plural
+from coolhead.report.tables import RunScores, column_mean, label
 
 
 def arrival_section(frame: pl.DataFrame, noun: str) -> dict[str, Any] | None:
@@ -48,50 +36,28 @@ def _sentence(row: dict[str, Any]) -> str:
     ).replace(" %", "\N{NO-BREAK SPACE}%")
 
 
-def arrivals_at(
-    calibrator: Any, method: str, rows: LabelledRows, n_bins: int
-) -> Iterator[dict[str, Any]]:
-    """Rows of the table ``arrival`` for one domain the calibrator has not seen.
+def arrival_means(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    """One dictionary per method of the table ``arrival``, all in per cent.
 
-    Half of the rows, at most 5,000, are the batch that labels come from; errors and
-    truth are those of the others.
+    Keys: method, batch, n_labels, ece, and of those who expect an accuracy also off
+    (mean absolute error), covered (share of intervals that hold the truth) and width
+    (median); n is the number of intervals.
     """
-    known = getattr(calibrator, "evidence_", None)
-    if not isinstance(calibrator, TemperatureCalibrator) or known is None:
-        return
-    n_rows = len(rows.labels)
-    if n_rows < SMALLEST:
-        return
-    order = np.random.default_rng(0).permutation(n_rows)
-    n_batch = min(int(BATCH_SHARE * n_rows), MOST_BATCH)
-    small, large = (_take(rows, part) for part in (order[:n_batch], order[n_batch:]))
-    base = Base(calibrator, known)
-    batch = TargetBatch(small.logits, small.features)
-    for n_labels in (0, *(n for n in LABELS if n <= n_batch)):
-        for draw in range(DRAWS if n_labels else 1):
-            for use_batch in (False, True):
-                desk = LabelDesk(small.labels, n_labels)
-                there = arrive(
-                    base, batch, desk, n_labels, use_batch=use_batch, draw=draw
-                )
-                name = method + "+batch" * use_batch + f"+{n_labels}" * (n_labels > 0)
-                key = {"method": name, "base": method, "batch": use_batch}
-                key |= {"n_labels": n_labels, "draw": draw}
-                found = predict(there.calibrator, large)
-                yield key | arrival_row(found, there.accuracy, n_bins)
-            if n_labels:
-                desk = LabelDesk(small.labels, n_labels)
-                found = predict(scale_plainly(batch, desk, [0, draw]), large)
-                key = {"method": f"{PLAIN}+{n_labels}", "base": PLAIN, "batch": False}
-                key |= {"n_labels": n_labels, "draw": draw}
-                yield key | arrival_row(found, None, n_bins)
-
-
-def _take(rows: LabelledRows, index: np.ndarray) -> LabelledRows:
-    features = None if rows.features is None else rows.features[index]
-    return LabelledRows(
-        rows.logits[index], rows.labels[index], features, rows.sample_domain[index]
+    inside = pl.col("truth").is_between(pl.col("low"), pl.col("high"))
+    means = frame.group_by(
+        "method", "base", "batch", "n_labels", maintain_order=True
+    ).agg(
+        ece=100 * pl.col("ece").mean(),
+        off=100 * (pl.col("expected") - pl.col("truth")).abs().mean(),
+        covered=100 * inside.mean(),
+        n_covered=inside.sum(),
+        width=100 * (pl.col("high") - pl.col("low")).median(),
+        n=pl.col("expected").count(),
     )
+    plain = pl.col("n") == 0
+    return means.sort(
+        plain, "base", "n_labels", "batch", maintain_order=True
+    ).to_dicts()
 
 
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)

@@ -4,21 +4,63 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from coolhead.io.archive import DomainArchive
-from coolhead.lab.record import describe_machine, package_versions
-from coolhead.lab.report.diagnostics import arrivals_at
-from coolhead.lab.report.load import ReportData
-from coolhead.lab.results import TABLES, CellResult, empty_table, schema_of
-from coolhead.lab.rows import LabelledRows
-from coolhead.lab.scoring import add_curves, point_scores, predict
-from coolhead.lab.tables.answer import BEFORE
-from coolhead.lab.tables.table import Table, TableBuilder
+from coolhead.io.files import write_text
 from coolhead.methods import known_method
+from coolhead.metrics.bins import N_BINS
+from coolhead.report.answer import BEFORE
+from coolhead.report.page import render
+from coolhead.report.results import (
+    TABLES,
+    CellResult,
+    add_curves,
+    describe_machine,
+    empty_table,
+    package_versions,
+    point_scores,
+    predict,
+    schema_of,
+)
+from coolhead.report.summarise import ReportData
+from coolhead.report.tables import Table, TableBuilder
 
-N_BINS = 15
+
+def write_evaluation_report(
+    path: str | Path,
+    calibrator: Any,
+    archive: DomainArchive,
+    lines: Any,
+    metadata: dict[str, Any],
+) -> Path:
+    """Write the report of one calibrator on labelled predictions.
+
+    Parameters
+    ----------
+    path : file to write.
+    calibrator, archive : what was evaluated, and on which rows.
+    lines : what `coolhead.evaluate.evaluate_domains` found.
+    metadata : what the calibrator's file says about it.
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> import tempfile
+    >>> from coolhead.evaluate import evaluate_domains
+    >>> data = ch.datasets.simulate_domains()
+    >>> seen, unseen = data.select("site-0", "site-1", "site-2"), data.select("site-3")
+    >>> cal = ch.TemperatureScaling().fit(seen.logits, seen.labels)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     lines = evaluate_domains(cal, unseen, n_draws=50)
+    ...     page = f"{folder}/page.html"
+    ...     ch.report.write_evaluation_report(page, cal, unseen, lines, {}).name
+    ...
+    'page.html'
+    """
+    page = render(gather_evaluation(calibrator, archive, lines, metadata))
+    write_text(path, page)
+    return Path(path)
 
 
 def gather_evaluation(
@@ -61,17 +103,11 @@ def _method_name(calibrator: Any, metadata: dict[str, Any]) -> str:
 
 
 def _score(calibrator: Any, part: DomainArchive, line: Any, method: str) -> CellResult:
-    rows = LabelledRows(
-        np.asarray(part.logits), np.asarray(part.labels), part.features, part.domains
-    )
     result = CellResult()
-    if line.role not in ("source", "calibration"):
-        for row in arrivals_at(calibrator, method, rows, N_BINS):
-            result.add("arrival", **row)
-    found = {BEFORE: predict(None, rows), method: predict(calibrator, rows)}
+    found = {BEFORE: predict(None, part), method: predict(calibrator, part)}
     ece = {BEFORE: line.ece_before.estimate, method: line.ece_after.estimate}
     for name, predictions in found.items():
-        numbers = dict(point_scores(predictions, N_BINS, len(rows.labels)))
+        numbers = dict(point_scores(predictions, N_BINS, len(part)))
         numbers["ece_mean"] = ece[name]
         numbers["gain"] = float((found[BEFORE].brier - predictions.brier).mean())
         if name == method:

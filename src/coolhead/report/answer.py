@@ -3,32 +3,19 @@
 Terminal and report both ask here, so that they never recommend different methods.
 """
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import polars as pl
 
-from coolhead.lab.tables.comparison import split_means
-from coolhead.lab.tables.table import RunScores, column_mean, label, load_scores
 from coolhead.methods import known_method
+from coolhead.report.tables import RunScores, column_mean, label, split_means
 
 BEFORE = "uncalibrated"
 SOURCE_ONLY = "source-only"
 DRAWS = 4000
 # Below this number of splits resampling them says nothing.
 FEW = 4
-
-
-def answers(run: str | Path) -> list[str]:
-    """The answer of every classifier of a run, in words."""
-    by_classifier = load_scores(run)
-    sentences = {n: describe_answer(s, "split") for n, s in by_classifier.items()}
-    several = len(by_classifier) > 1
-    return [
-        f"Classifier {name}: {found['sentence']}" if several else found["sentence"]
-        for name, found in sentences.items()
-    ]
 
 
 def choose_method(scores: RunScores) -> str | None:
