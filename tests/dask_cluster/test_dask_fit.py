@@ -15,6 +15,7 @@ from coolhead.calibrators.clustered import (
 )
 from coolhead.calibrators.ensemble import TemperatureEnsemble
 from coolhead.calibrators.temperature import TemperatureScaling
+from coolhead.new_domain import learn_evidence
 from coolhead.numerics.temperature import fit_temperature
 
 pytestmark = pytest.mark.usefixtures("one_process")
@@ -206,3 +207,15 @@ def test_what_is_wrong_is_named():
         coolhead.dask.fit(MultiDomainTemperature(), **spread, sample_rows=500)
     with pytest.raises(ValueError, match="sample_domain is missing"):
         coolhead.dask.fit(TemperatureScaling("equal"), logits, labels)
+
+
+def test_a_second_fit_forgets_what_the_first_had_seen(rows):
+    """Evidence of other rows would move the answers for a new domain."""
+    given = {"features": rows["features"], "sample_domain": rows["sample_domain"]}
+    calibrator = TemperatureScaling().fit(rows["logits"], rows["labels"], **given)
+    calibrator.evidence_ = learn_evidence(
+        calibrator, rows["logits"], rows["labels"], **given
+    )
+    spread = distributed(rows)
+    coolhead.dask.fit(calibrator, spread["logits"], spread["labels"])
+    assert not hasattr(calibrator, "evidence_")

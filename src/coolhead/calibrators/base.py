@@ -226,8 +226,7 @@ class Calibrator(BaseEstimator):
         check_parameters(self)
         data = data.only(self.takes)
         self._require(data)
-        for name in ("clusters_", "evidence_"):  # of an earlier fit
-            vars(self).pop(name, None)
+        vars(self).pop("clusters_", None)  # of an earlier fit
         self.note_shapes(data.n_classes, data.features, data.classes)
         return self._learn(data)
 
@@ -235,6 +234,7 @@ class Calibrator(BaseEstimator):
         self, n_classes: int, features: Any, classes: Names | None = None
     ) -> Self:
         """Remember the columns that predictions are checked against."""
+        vars(self).pop("evidence_", None)  # of an earlier fit
         self.n_classes_ = self.n_features_in_ = n_classes
         self.n_features_ = features.shape[1] if self.uses_features else None
         self.class_names_ = classes
