@@ -103,25 +103,6 @@ def test_calibrators(calibrator, weighted):
     assert getattr(found, "clipped_share_", None) == shown
 
 
-def test_clusters_from_a_sample():
-    """With fewer rows for k-means the clusters move a little, no more."""
-    rows = make_rows(3, 12_000)
-    wanted = NearestClusterTemperature(2).fit(**rows)
-    found = coolhead.dask.fit(
-        NearestClusterTemperature(2), **distributed(rows), sample_rows=500
-    )
-    order = np.argsort(wanted.cluster_temperatures_)
-    mine = np.argsort(found.cluster_temperatures_)
-    np.testing.assert_allclose(
-        found.cluster_temperatures_[mine],
-        wanted.cluster_temperatures_[order],
-        rtol=0.05,
-    )
-    np.testing.assert_allclose(
-        found.cluster_centers_[mine], wanted.cluster_centers_[order], atol=0.25
-    )
-
-
 def test_a_sample_of_vectors_is_vectors():
     rows = da.arange(12, chunks=4)
     first, second = coolhead.dask.take_sample(3, rows, 2 * rows)

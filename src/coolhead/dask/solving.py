@@ -25,7 +25,6 @@ from coolhead.numerics.moments import Rows, peak_rows, summarise_rows
 from coolhead.numerics.solver import (
     Evaluate,
     Groups,
-    Penalty,
     Solution,
     Sums,
     TemperatureFit,
@@ -44,7 +43,7 @@ from coolhead.numerics.weights import check_weights, masked_message, masked_rows
 Found = TypeVar("Found")
 
 
-class MaskedLabels(ValueError):
+class MaskedLabels(Exception):
     """Labels of masked classes, in data that were taken to have none."""
 
 
@@ -90,20 +89,18 @@ def without_masked(fit: Callable[[Table], Found], table: Table) -> tuple[Found, 
     names = ("logits", "labels", "weights")
     columns = {name: table[name] for name in names if name in table}
     weights = per_block(_unmasked_weights, columns, keep_rows=True).persist()
-    counts = per_block(_count_masked, columns, (2,)).sum(axis=0).compute()
-    n_masked, n_rows = map(int, counts)
-    if n_masked == n_rows:
+    kept = {**table, "weights": weights}
+    n_rows, n_kept = (int(block_lengths(each).sum()) for each in (table, kept))
+    if not n_kept:
         raise ValueError(
             "labels holds a masked class in every row that counts; wanted a row whose "
             "class has a probability above zero"
         )
-    warnings.warn(masked_message(n_masked, n_rows), stacklevel=4)
-    return fit({**table, "weights": weights}), n_masked
+    warnings.warn(masked_message(n_rows - n_kept, n_rows), stacklevel=4)
+    return fit(kept), n_rows - n_kept
 
 
-def solve_blocks(
-    table: Table, n_groups: int = 1, penalty: Penalty | None = None
-) -> Solution:
+def solve_blocks(table: Table, n_groups: int = 1) -> Solution:
     """Temperatures of the groups `codes` (all rows, if absent) of a table."""
     table = {name: table[name] for name in _COLUMNS if name in table}
     counts = _group_counts(table, n_groups)
@@ -114,25 +111,20 @@ def solve_blocks(
     if not 1e-150 < totals.mass.max() < 1e150:
         # Only proportions count, and sums of such numbers would be no numbers.
         scaled = table["weights"].astype(np.float64) / totals.mass.max()
-        return solve_blocks({**table, "weights": scaled}, n_groups, penalty)
+        return solve_blocks({**table, "weights": scaled}, n_groups)
     rough = None if strides is None else _rough(sample, totals.mass)
     single, double = (
         partial(_evaluate, table, totals.mass, dtype=dtype)
         for dtype in (np.float32, np.float64)
     )
     dtype = solving_dtype(table["logits"], int(totals.n_samples.sum()))
-    return solve(TemperatureProblem(totals, rough, single, double, dtype), penalty)
+    return solve(TemperatureProblem(totals, rough, single, double, dtype))
 
 
 def _unmasked_weights(block: dict[str, np.ndarray]) -> np.ndarray:
     weights = block.get("weights", np.ones(len(block["labels"])))
     masked = masked_rows(as_logits(block["logits"]), block["labels"])
     return np.where(masked, 0.0, weights)
-
-
-def _count_masked(block: dict[str, np.ndarray]) -> np.ndarray:
-    masked = masked_rows(as_logits(block["logits"]), block["labels"])
-    return np.array([[masked.sum(), len(masked)]], np.float64)
 
 
 def name_codes(column: Any) -> tuple[np.ndarray, Any]:
@@ -142,16 +134,11 @@ def name_codes(column: Any) -> tuple[np.ndarray, Any]:
     codes = per_block(
         _codes,
         {"names": column},
-        dtype=small_integer(len(names)),
+        dtype=np.min_scalar_type(len(names)),
         keep_rows=True,
         names_in_order=names,
     )
     return names, codes
-
-
-def small_integer(count: int) -> type[np.unsignedinteger]:
-    """Codes are kept for every row: as few bytes as will do."""
-    return np.uint8 if count <= 2**8 else np.uint16 if count <= 2**16 else np.uint32
 
 
 _COLUMNS = ("logits", "labels", "codes", "weights", "scores")
@@ -167,27 +154,20 @@ def _names(block: dict[str, np.ndarray]) -> np.ndarray:
 
 def _codes(block: dict[str, np.ndarray], names_in_order: np.ndarray) -> np.ndarray:
     codes = np.searchsorted(names_in_order, _names(block))
-    return codes.astype(small_integer(len(names_in_order)))
+    return codes.astype(np.min_scalar_type(len(names_in_order)))
 
 
 def _group_counts(table: Table, n_groups: int) -> np.ndarray:
     """Rows of every block in every group, (blocks, groups)."""
     if "codes" not in table:
         return block_lengths(table)[:, None]
-    return count_codes(table, n_groups).astype(np.intp)
-
-
-def count_codes(table: Table, n_groups: int, *, weighted: bool = False) -> np.ndarray:
-    """Rows, or the sum of their weights, of every block and group, (blocks, groups)."""
     columns = {name: table[name] for name in ("codes", "weights") if name in table}
-    settings = {"n_groups": n_groups, "weighted": weighted}
+    settings = {"dtype": np.intp, "n_groups": n_groups}
     return per_block(_count, columns, (n_groups,), **settings).compute()
 
 
-def _count(block: dict[str, np.ndarray], n_groups: int, weighted: bool) -> np.ndarray:
-    weights = block.get("weights") if weighted else None
-    counts = np.bincount(block["codes"], weights, n_groups)
-    return counts[None].astype(np.float64)
+def _count(block: dict[str, np.ndarray], n_groups: int) -> np.ndarray:
+    return np.bincount(block["codes"], minlength=n_groups)[None]
 
 
 def _look(
@@ -224,15 +204,14 @@ def _open(
     block: dict[str, np.ndarray], first_row: int, n_groups: int
 ) -> tuple[Rows, Groups, np.ndarray]:
     """Rows with their groups; the weights stand in for shares until mass is known."""
+    labels = block["labels"]
     try:
         logits = as_logits(block["logits"])
-        labels, weights = block["labels"], block.get("weights", np.ones(len(logits)))
+        weights = block.get("weights", np.ones(len(logits)))
         check_weights(weights, len(logits))
         if masked_rows(logits, labels).any():
             raise MaskedLabels("labels holds a masked class")
         rows = summarise_rows(logits, labels, scores="scores" in block)
-    except MaskedLabels:
-        raise
     except ValueError as error:
         raise ValueError(f"block from row {first_row} on: {error}") from None
     codes = block.get("codes", np.zeros(len(logits), np.uint8))
