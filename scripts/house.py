@@ -1,26 +1,98 @@
 """Measure the size of the code: lines, files, imports, calls, duplicates.
 
-    python scripts/house.py [ROOT] [--json]
+    python scripts/house.py [ROOT] [--json] [--install]
 
 ROOT is a checkout, by default this one. A code line is a line that holds a token other
 than a comment, a docstring or white space. The laboratory is `coolhead.lab`.
+
+Calls are counted on the second run of a task, when everything is imported: distinct
+functions of the package, without lambdas and comprehensions, and their files.
+`--install` also installs ROOT without extras into a new environment.
 """
 
 import argparse
 import ast
 import io
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
 import tokenize
+import venv
 from collections import Counter
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+INSTALLERS = {"pip", "setuptools"}
 SKIPPED = {tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT}
 SKIPPED |= {tokenize.DEDENT, tokenize.ENCODING, tokenize.ENDMARKER}
 # What ran experiments before there was a laboratory, so that versions compare.
 LAB_BEFORE = {"experiment", "report", "reproduce", "heads", "datasets", "lab"}
+# Something that is there already stands for what a contributor would add: the files
+# that name it are the files to touch.
+EXAMPLES = {
+    "a calibrator with torch export": (r"\bIsotonicCalibration\b", "."),
+    "a metric seen in the sweep": (r"\bclasswise_calibration_error\b", "."),
+    "evaluate --bins": (r"\bn_bins\b", "cli", "evaluate.py"),
+}
+CALLS = """
+import contextlib, io, json, sys, tempfile, threading
+from pathlib import Path
+import coolhead as ch
+
+PACKAGE = Path(ch.__file__).parent
+
+
+def entered(task):
+    task()
+    found = set()
+
+    def note(frame, event, argument):
+        code = frame.f_code
+        inside = code.co_filename.startswith(str(PACKAGE))
+        if event == "call" and inside and not code.co_name.startswith("<"):
+            found.add((code.co_filename, code.co_firstlineno))
+
+    threading.setprofile(note)
+    sys.setprofile(note)
+    try:
+        task()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    return [len(found), len({file for file, _ in found})]
+
+
+def command(*words):
+    from coolhead.cli import main
+
+    sys.argv = ["coolhead", *words]
+    silent = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(silent), contextlib.redirect_stderr(silent):
+            main()
+    except SystemExit as end:
+        if end.code:
+            raise RuntimeError(silent.getvalue()) from end
+
+
+data = ch.datasets.simulate_domains([1.0, 2.0, 1.5])
+with tempfile.TemporaryDirectory() as folder:
+    given, out = folder + "/data.safetensors", folder + "/calibrator.skops"
+    data.save(given)
+    found = {
+        "TemperatureScaling.fit": entered(
+            lambda: ch.TemperatureScaling().fit(data.logits, data.labels)
+        ),
+        "coolhead fit": entered(lambda: command("fit", given, "--out", out)),
+        "coolhead apply": entered(
+            lambda: command("apply", out, given, "--out", folder + "/rows.parquet")
+        ),
+    }
+print(json.dumps(found))
+"""
 
 
 def docstring_lines(tree: ast.Module) -> set[int]:
@@ -106,6 +178,14 @@ def measure(root: Path) -> dict[str, object]:
         for tree in trees.values()
         for node in ast.walk(tree)
     )
+    touched = {
+        f"files that name {what}, as an example": sum(
+            bool(re.search(pattern, texts[path]))
+            for path in files
+            if any(path.is_relative_to(package / place) for place in places)
+        )
+        for what, (pattern, *places) in EXAMPLES.items()
+    }
     return {
         "code lines: library": total - laboratory,
         "code lines: laboratory": laboratory,
@@ -119,6 +199,7 @@ def measure(root: Path) -> dict[str, object]:
         "import lines, %": round(100 * imports / total, 1),
         "record types": records,
         "duplicates in src, pairs": duplicates(root),
+        **touched,
     }
 
 
@@ -138,12 +219,52 @@ def duplicates(root: Path) -> int | None:
     return int(found[1]) if found else 0
 
 
+def calls(root: Path) -> dict[str, object]:
+    """Functions and files of the package that a task enters."""
+    environment = os.environ | {"PYTHONPATH": str(root / "src")}
+    words = [sys.executable, "-c", CALLS]
+    run = subprocess.run(
+        words, env=environment, capture_output=True, text=True, check=True
+    )
+    return {
+        f"functions / files entered by {task}": " / ".join(map(str, counts))
+        for task, counts in json.loads(run.stdout).items()
+    }
+
+
+def installed(root: Path) -> dict[str, object]:
+    """Packages and megabytes of an environment with the package and nothing else."""
+    with TemporaryDirectory() as folder:
+        venv.create(folder, with_pip=True)
+        python = Path(folder) / "bin" / "python"
+        pip = [python, "-m", "pip", "--disable-pip-version-check"]
+        subprocess.run([*pip, "install", "-q", root], check=True)
+        listed = subprocess.run(
+            [*pip, "list", "--format=json"], capture_output=True, text=True, check=True
+        )
+        names = {found["name"] for found in json.loads(listed.stdout)}
+        places = next(Path(folder).glob("lib/python*/site-packages"))
+        size = sum(
+            path.stat().st_size
+            for path in places.rglob("*")
+            if path.is_file() and path.relative_to(places).parts[0] not in INSTALLERS
+        )
+    return {
+        "pip install .: packages": len(names - INSTALLERS),
+        "pip install .: MB": round(size / 1e6),
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("root", nargs="?", type=Path)
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--install", action="store_true")
     given = parser.parse_args()
-    found = measure(given.root or Path(__file__).parents[1])
+    root = given.root or Path(__file__).parents[1]
+    found = measure(root) | calls(root)
+    if given.install:
+        found |= installed(root)
     if given.json:
         print(json.dumps(found))
         return
