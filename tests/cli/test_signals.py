@@ -166,6 +166,54 @@ def test_a_signal_that_another_thread_receives(number, code, tmp_path):
     assert "Traceback" not in found.stderr and not list(tmp_path.iterdir())
 
 
+# A handler may raise between any two steps of the main thread, inside a wait too.
+AT_ANY_STEP = """
+import sys
+import numpy as np
+from coolhead.io import write
+from coolhead.io.write import Written, write_blocks
+
+write.SECONDS_TO_STOP = 1.0
+WAITING = "io/write.py", "threading.py", "queue.py", "thread.py", "_base.py"
+
+
+def interrupted_at(step):
+    left = [step]
+
+    def trace(frame, event, argument):
+        if not frame.f_code.co_filename.endswith(WAITING):
+            return None
+        left[0] -= 1
+        if left[0] == 0:
+            raise KeyboardInterrupt
+        return trace
+
+    blocks = (Written(np.full((10, 2), 0.5), {}) for _ in range(3))
+    sys.settrace(trace)
+    try:
+        write_blocks(blocks, sys.argv[1])
+    except BaseException:  # a wait may turn it into another error
+        return True
+    finally:
+        sys.settrace(None)
+    return False
+
+
+step = 1
+while interrupted_at(step):
+    step += 1
+print(step)
+"""
+
+
+@pytest.mark.parametrize("ending", ["arrow", "parquet"])
+def test_an_interrupt_at_any_step_of_the_wait(ending, tmp_path):
+    words = [sys.executable, "-c", AT_ANY_STEP, tmp_path / f"o.{ending}"]
+    found = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert found.returncode == 0, found.stderr
+    assert int(found.stdout) > 30 and len(list(tmp_path.iterdir())) == 1
+
+
 # polars takes some SIGINTs for itself; its threads must not meet Python's shutdown.
 AN_INTERRUPT_OF_A_LIBRARY = """
 import sys

@@ -1,11 +1,11 @@
 """The only writer of CSV: text that a spreadsheet would compute is neutralised."""
 
+import _thread
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
-from threading import Event
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,7 +60,7 @@ ENDINGS = (".parquet", ".arrow", ".csv", ".npy")
 MOST_COLUMNS = 100
 ELEMENTS_PER_ROW_GROUP = 2**22
 ELEMENTS_PER_ROW_GROUP_OF_ARRAYS = 2**21
-SECONDS_BETWEEN_SIGNALS = 0.1
+SECONDS_BETWEEN_SIGNALS, SECONDS_TO_STOP = 0.1, 10.0
 
 
 class Written(NamedTuple):
@@ -107,13 +107,13 @@ def _write_table(sink: Callable[[pl.LazyFrame, Path, int], Any]) -> Callable[...
 
         # polars 1 wraps what goes wrong in a source; who reads wants it as it was.
         failed: list[Exception] = []
-        stopped = Event()
+        stopped: list[bool] = []
 
         def source(*pushed_down: Any) -> Iterator[pl.DataFrame]:
             yield start
             try:
                 for block in remaining:
-                    if stopped.is_set():
+                    if stopped:
                         return  # the file is not wanted any more
                     yield as_table(block)
             except Exception as error:
@@ -124,24 +124,48 @@ def _write_table(sink: Callable[[pl.LazyFrame, Path, int], Any]) -> Callable[...
         most = ELEMENTS_PER_ROW_GROUP_OF_ARRAYS if wide else ELEMENTS_PER_ROW_GROUP
         group = max(1, most // width)
         frame = register_io_source(source, schema=start.schema)
-        # While polars writes, no Python code runs on the thread that called it, signal
-        # handlers included: SIGTERM would wait for the end of the file.
-        with ThreadPoolExecutor(1) as thread:
-            try:
-                writing = thread.submit(sink, frame, path, group)
-                # A signal that another thread or polars receives first does not end
-                # this wait: the main thread must wake by itself to handle it.
-                while not wait([writing], timeout=SECONDS_BETWEEN_SIGNALS).done:
-                    pass
-                writing.result()
-            except PolarsError:
-                if failed:
-                    raise failed[0] from None
-                raise
-            finally:
-                stopped.set()
+        try:
+            _run_beside(partial(sink, frame, path, group), stopped)
+        except PolarsError:
+            if failed:
+                raise failed[0] from None
+            raise
 
     return write
+
+
+def _run_beside(work: Callable[[], Any], stopped: list[bool]) -> None:
+    """Run in another thread; while polars writes, its own runs no signal handler.
+
+    This thread waits for a plain lock. A handler that raises inside the wait for a
+    `Future`, or in `Thread.start`, leaves a lock of theirs behind, and the other
+    thread waits for it for ever.
+    """
+    outcome: list[BaseException | None] = []
+    working = _thread.allocate_lock()
+    working.acquire()
+
+    def run() -> None:
+        try:
+            work()
+            outcome.append(None)
+        except BaseException as error:
+            outcome.append(error)
+        working.release()
+
+    try:
+        _thread.start_new_thread(run, ())
+        # A signal that another thread receives does not end a wait: the main thread
+        # must wake by itself to handle it.
+        while not outcome:
+            working.acquire(timeout=SECONDS_BETWEEN_SIGNALS)
+    except BaseException:
+        stopped.append(True)
+        if not outcome:
+            working.acquire(timeout=SECONDS_TO_STOP)
+        raise
+    if outcome[0] is not None:
+        raise outcome[0]
 
 
 def _table_maker(
