@@ -13,13 +13,17 @@ OLDEST ?= tests/numerics tests/calibrators tests/archive tests/persist tests/shi
   --ignore tests/persist/test_forged_calibrators.py
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test test-long lint types tests wheel docs look release test-pythons \
-  test-oldest bench clean
+.PHONY: demo test test-long dev lint types tests wheel docs look release \
+  test-pythons test-oldest bench clean
 
 demo: $(VENV)/.demo
 	$(BIN)/coolhead demo
 
 test: lint types tests wheel
+
+# Everything that contributors need, and the hooks that run before each commit.
+dev: $(VENV)/.test
+	$(BIN)/pre-commit install
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -84,6 +88,7 @@ test-oldest:
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/against_peers.py
 
+# Dependency groups need pip 25.1; the venv of Python 3.11 brings an older one.
 $(VENV)/.demo: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(INSTALL) -e '.[lab]'
@@ -91,17 +96,20 @@ $(VENV)/.demo: pyproject.toml constraints.txt
 
 $(VENV)/.test: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) -e '.[test]'
+	$(INSTALL) 'pip>=25.1'
+	$(INSTALL) -e '.[all,backbone]' --group dev
 	touch $@
 
 $(VENV)/.docs: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) -e '.[docs]'
+	$(INSTALL) 'pip>=25.1'
+	$(INSTALL) -e '.[lab,torch,onnx,dask,serve]' --group docs
 	touch $@
 
 $(VENV)/.release: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(INSTALL) -e '.[release]'
+	$(INSTALL) 'pip>=25.1'
+	$(INSTALL) -e . --group release
 	touch $@
 
 clean:

@@ -24,8 +24,8 @@ LARGEST = 15_000_000
 IN_WHEEL = (
     *("coolhead/py.typed", "coolhead/datasets/data/NOTICE.md"),
     *(f"coolhead/datasets/data/{n}.safetensors" for n in ("sentiment", "digits")),
-    *("coolhead/report/templates/page.html", "coolhead/figures/style.mplstyle"),
-    *("coolhead/experiment/protocols/office-home.toml", "entry_points.txt"),
+    *("report/templates/page.html", "coolhead/figures/style.mplstyle"),
+    *("coolhead/lab/protocols/office-home.toml", "entry_points.txt"),
     *("licenses/LICENSE", "licenses/src/coolhead/datasets/data/NOTICE.md"),
 )
 NOT_IN_WHEEL = ("tests/", "docs/", "__pycache__", ".pyc", ".so")
