@@ -81,6 +81,8 @@ def test_weights_are_routed_where_they_are_requested(rows, name):
             for _, part in sorted(estimator.get_params().items()):
                 if isinstance(part, StandardScaler):
                     part.set_fit_request(sample_weight=False)
+                if hasattr(part, "steps") and hasattr(part, "set_score_request"):
+                    part.set_score_request(sample_weight=asks)  # scikit-learn 1.7
             model = ch.CalibratedClassifier(estimator, ch.TemperatureScaling(), cv=3)
             model.set_fit_request(sample_weight=True)
             if name == "search of a pipeline" and not asks:

@@ -6,9 +6,10 @@ Nothing heavy is imported here, typer included: signals are handled before that.
 import signal
 import sys
 from io import TextIOWrapper
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from coolhead.cli.signals import Requests, ending_on_request
+from coolhead.extras import needs
 
 
 def program() -> NoReturn:
@@ -50,13 +51,17 @@ def _dispatch(requests: Requests) -> NoReturn:
         # A locale of C has no minus sign, and a name of a file may be no text at all.
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    import typer
+    try:
+        with needs("this command"):
+            import typer
 
-    from coolhead.cli import commands
-
+            from coolhead.cli import commands
+    except ModuleNotFoundError as error:
+        _stop(str(error), 1)
     try:
         app = commands.application()
-        code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
+        with needs("this command"):
+            code = app(sys.argv[1:] or ["--help"], standalone_mode=False)
     except (KeyboardInterrupt, typer.Abort):
         if requests.received:
             raise
@@ -79,7 +84,10 @@ def _dispatch(requests: Requests) -> NoReturn:
 
 def _stop(reason: str, code: int) -> NoReturn:
     """Print one line on standard error, and leave with the exit code."""
-    from coolhead.cli.terminal import visible
-
     print(f"coolhead: {visible(' '.join(reason.split()))}", file=sys.stderr)
     raise SystemExit(code) from None
+
+
+def visible(text: Any) -> str:
+    """Spell out what is not printable: text that cannot command the terminal."""
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))

@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from coolhead.cli.terminal import TRUSTED
-from coolhead.extras import imported, needs
+from coolhead.extras import imported
 
 
 class Command(NamedTuple):
@@ -65,8 +65,7 @@ class LazyCommands(TyperGroup):
         if cmd_name not in COMMANDS:
             return None
         place = f"coolhead.{COMMANDS[cmd_name].module}"
-        with needs(f"coolhead {cmd_name}"):
-            function = imported(f"{place}.{cmd_name.replace('-', '_')}")
+        function = imported(f"{place}.{cmd_name.replace('-', '_')}")
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
         single.command(cmd_name)(function)
         return typer.main.get_command(single)

@@ -12,6 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
+from coolhead.cli import visible
+
 # Names given with --trust, before the name of the command.
 TRUSTED: ContextVar[tuple[str, ...]] = ContextVar("TRUSTED", default=())
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
@@ -61,11 +63,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not abs(value) < float("inf"):
         return None
     return value
-
-
-def visible(text: Any) -> str:
-    """Text that cannot command the terminal: what is not printable is spelled out."""
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
 
 
 def print_table(

@@ -5,21 +5,27 @@ run, or the folder of that run), draws on `ax` (a new figure by default) and ret
 Axes. Methods carry the names they have in the table; `labels` gives them other ones.
 """
 
-from coolhead.figures.domains import (
-    arrival,
-    by_target,
-    error_by_labels,
-    expected_accuracy,
-    temperatures,
-)
-from coolhead.figures.maps import feature_map, heat_map
-from coolhead.figures.reliability import (
-    before_after,
-    confidence_histogram,
-    reliability,
-    selective_prediction,
-)
-from coolhead.figures.style import figure_style
+from coolhead.extras import needs
+
+with needs("coolhead.figures"):
+    # The extra that brings matplotlib brings polars as well, so it is looked for first.
+    import matplotlib
+
+    from coolhead.figures.domains import (
+        arrival,
+        by_target,
+        error_by_labels,
+        expected_accuracy,
+        temperatures,
+    )
+    from coolhead.figures.maps import feature_map, heat_map
+    from coolhead.figures.reliability import (
+        before_after,
+        confidence_histogram,
+        reliability,
+        selective_prediction,
+    )
+    from coolhead.figures.style import figure_style
 
 __all__ = [
     "arrival",
