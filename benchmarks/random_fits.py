@@ -74,7 +74,7 @@ def fit(kind: str, seed: int) -> Iterator[tuple[Any, tuple[Any, ...]]]:
     groups = np.repeat(np.arange(len(parts)), [len(part[1]) for part in parts])
     found = ch.fit_temperature(logits, labels, groups=groups, sample_weight=weights)
     for row, (z, y, masked, own) in enumerate(parts):
-        one = ch.numerics.solution.TemperatureFit(
+        one = ch.numerics.solver.TemperatureFit(
             found.temperature[row], None, str(found.status[row]), found.nll[row], 0, 0
         )
         yield one, oracle(z.astype(np.float64), y, masked, own)

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from coolhead.calibrators.base import Answer, Calibrator, remember_losses
 from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.parameters import NotNegative, parameters
-from coolhead.numerics.blocks import one_blas_thread, row_blocks
+from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.checks import check_choice, check_logit_values
 from coolhead.numerics.moments import class_counts, hide_masked, without_masked
 from coolhead.numerics.search import affine_slopes, filled
@@ -165,7 +165,6 @@ class AffineCalibrator(ScoreCalibrator):
     def _descend(self, data: ScoreData, start: Start) -> None:
         raise NotImplementedError(f"{type(self).__name__} does not define its fit")
 
-    @one_blas_thread()
     def _probabilities(self, logits: np.ndarray) -> np.ndarray:
         values = filled(logits)
         slope = self.slope_
@@ -186,7 +185,6 @@ def mean_loss(
     return loss / total, by_slope / total, by_bias / total
 
 
-@one_blas_thread()
 def curvatures(data: ScoreData, inverse: float) -> tuple[np.ndarray, np.ndarray]:
     """About how much the loss bends along each scale and each bias, (k,) each.
 

@@ -11,7 +11,7 @@ from coolhead.calibrators.base import TemperatureCalibrator, remember_beyond
 from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.parameters import Count, NotNegative, Seed, parameters
 from coolhead.calibrators.temperature import set_level
-from coolhead.numerics.blocks import one_blas_thread, row_blocks
+from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.checks import check_choice
 from coolhead.numerics.moments import distances, hide_masked, useful_drops
 from coolhead.numerics.search import temperature_slopes
@@ -164,7 +164,6 @@ class ParameterizedTemperature(TemperatureCalibrator):
         free = (output > low) & (output < high)
         return self.temperature_ * np.exp(np.clip(output, low, high)), free
 
-    @one_blas_thread()
     def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
         largest = largest_logits(logits, self.n_top, self.reach_)
         inputs = (largest - self.shift_) / self.scale_

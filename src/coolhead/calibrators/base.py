@@ -1,7 +1,6 @@
 """Did the fit help on the very rows it was made on?"""
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -274,16 +273,14 @@ class Calibrator(BaseEstimator):
         order; those of the result are in the order of the fit.
         """
         query = self._check_query(logits, features)
-        with self._same_bits():
-            return self._predict(*query)[0]
+        return self._predict(*query)[0]
 
     def confidence(
         self, logits: ArrayLike, features: ArrayLike | None = None
     ) -> tuple[np.ndarray, np.ndarray]:
         """Calibrated confidence and predicted class, (n,) each."""
         query = self._check_query(logits, features)
-        with self._same_bits():
-            return self._confidence(*query)
+        return self._confidence(*query)
 
     def details(
         self, logits: ArrayLike, features: ArrayLike | None = None
@@ -293,11 +290,10 @@ class Calibrator(BaseEstimator):
         Where predictions do not depend on features, cluster and coverage are None.
         """
         logits, rows = self._check_query(logits, features)
-        with self._same_bits():
-            answer = self._predict(logits, rows)
-            if rows is None:
-                return PredictionDetails(*answer, None, None)
-            nearest, distance = locate(self.clusters_, rows)
+        answer = self._predict(logits, rows)
+        if rows is None:
+            return PredictionDetails(*answer, None, None)
+        nearest, distance = locate(self.clusters_, rows)
         return PredictionDetails(*answer, nearest, distance <= 1, distance)
 
     def coverage(self, features: ArrayLike) -> Coverage:
@@ -313,10 +309,6 @@ class Calibrator(BaseEstimator):
                 "features, or coolhead.shift.coverage(batch, calibration_features)"
             )
         return coverage(features, self.clusters_)
-
-    def _same_bits(self) -> AbstractContextManager[None]:
-        """For any number of threads; only products of features would differ."""
-        return one_blas_thread() if self.uses_features else nullcontext()
 
     def _learn(self, data: CalibrationData) -> OutOfDomain | None:
         """Learn; return the rows of left-out domains if it leaves domains out."""
@@ -396,8 +388,7 @@ class TemperatureCalibrator(Calibrator):
         logits, features = self._check_query(logits, features)
         # The softmax would notice NaN in logits; here it does not come to that.
         check_logit_values(logits, "logits")
-        with self._same_bits():
-            return self._temperatures(logits, features)
+        return self._temperatures(logits, features)
 
     def _predict(self, logits: np.ndarray, features: Any) -> Answer:
         temperature = self._temperatures(logits, features)

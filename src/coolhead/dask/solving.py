@@ -113,12 +113,9 @@ def solve_blocks(table: Table, n_groups: int = 1) -> Solution:
         scaled = table["weights"].astype(np.float64) / totals.mass.max()
         return solve_blocks({**table, "weights": scaled}, n_groups)
     rough = None if strides is None else _rough(sample, totals.mass)
-    single, double = (
-        partial(_evaluate, table, totals.mass, dtype=dtype)
-        for dtype in (np.float32, np.float64)
-    )
+    evaluate = partial(_evaluate, table, totals.mass)
     dtype = solving_dtype(table["logits"], int(totals.n_samples.sum()))
-    return solve(TemperatureProblem(totals, rough, single, double, dtype))
+    return solve(TemperatureProblem(totals, rough, evaluate, dtype))
 
 
 def _unmasked_weights(block: dict[str, np.ndarray]) -> np.ndarray:
@@ -226,7 +223,7 @@ def _rough(sample: list[tuple], mass: np.ndarray) -> Evaluate:
     share = weights / np.where(mass > 0, mass, 1.0)[codes]
     groups = Groups(codes, share, len(mass))
     rows = peak_rows(logits, labels)
-    return partial(group_sums, rows, groups, None, dtype=np.float32)
+    return partial(group_sums, rows, groups, dtype=np.float32)
 
 
 def _evaluate(
@@ -263,5 +260,5 @@ def _sums_of_block(
     weights = block.get("weights", np.ones(len(logits)))
     groups = Groups(codes, weights, len(log_inverse))
     rows = peak_rows(logits, labels)
-    sums = group_sums(rows, groups, None, log_inverse, active, dtype=precision)
+    sums = group_sums(rows, groups, log_inverse, active, precision)
     return np.array(sums)[None]

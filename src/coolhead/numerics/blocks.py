@@ -1,100 +1,16 @@
-"""Matrix products on one thread, so that results do not depend on how many there are.
-
-BLAS divides a product among its threads, and another division rounds otherwise. At the
-sizes of calibration its threads also cost more than they save. The number is one for
-the whole process: it is lowered by the first who asks and set back by the last, since
-fits that overlap in threads would otherwise each set back what the other had lowered.
-"""
+"""Row blocks that fit in the processor's cache, worked on by a few threads."""
 
 import multiprocessing
-import os
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
-from dataclasses import dataclass, field
 from functools import cache
-from itertools import count
-from threading import Lock
 from typing import Any
 
 import numpy as np
 from threadpoolctl import ThreadpoolController
-
-
-@dataclass
-class _Pin:
-    """How many hold BLAS at one thread, and which libraries had how many before."""
-
-    holders: int = 0
-    before: list[tuple[Any, int]] = field(default_factory=list)
-    lock: Any = field(default_factory=Lock)
-
-
-_pin = _Pin()
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Keep BLAS at one thread meanwhile, from any number of threads at once."""
-    pin = _pin
-    with pin.lock:
-        if pin.holders == 0:
-            pin.before = [each for each in _numbers() if each[1] > 1]
-            for library, _ in pin.before:
-                _set_threads(library, 1)
-        pin.holders += 1
-    try:
-        yield
-    finally:
-        with pin.lock:
-            pin.holders -= 1
-            if pin.holders == 0:
-                for library, number in pin.before:
-                    _set_threads(library, number)
-
-
-def blas_threads() -> int:
-    """The threads that BLAS may use by the user's will, pinned right now or not."""
-    with _pin.lock:
-        found = _pin.before if _pin.holders else _numbers()
-        return max((number for _, number in found), default=1)
-
-
-@cache
-def _libraries() -> list[Any]:
-    """Those of NumPy and SciPy; looking for them takes milliseconds, so once."""
-    import scipy.linalg  # noqa: F401  (has a BLAS of its own)
-
-    return ThreadpoolController().select(user_api="blas").lib_controllers
-
-
-def _numbers() -> list[tuple[Any, int]]:
-    return [(library, library.get_num_threads()) for library in _libraries()]
-
-
-def _set_threads(library: Any, number: int) -> None:
-    # threadpoolctl from 3.8 on lets but one thread change the number; here it is who
-    # comes first and who goes last, which may be two.
-    if hasattr(library, "clear_controlling_thread"):
-        library.clear_controlling_thread(force=True)
-    library.set_num_threads(number)
-    if hasattr(library, "clear_controlling_thread"):
-        library.clear_controlling_thread()
-
-
-def _forget_other_threads() -> None:
-    """A forked process has none of the threads that would set the number back."""
-    global _pin
-    if _pin.holders:
-        for library, number in _pin.before:
-            _set_threads(library, number)
-    _pin = _Pin()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_other_threads)
-
 
 ELEMENTS_PER_BLOCK = 2**17
 
@@ -123,7 +39,7 @@ def computing_dtype(logits: np.ndarray) -> type[np.floating]:
 def row_sums(block: np.ndarray) -> np.ndarray:
     """Sum of each row, in the block's own precision.
 
-    Not by BLAS, here and in `row_dots`: how it sums depends on its number of threads.
+    Not by BLAS, here and in `row_dots`: for long rows it would start threads.
     """
     return np.einsum("ij->i", block)
 
@@ -137,7 +53,7 @@ def row_dots(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 WORTHWHILE = 2**20
 
 # After each short step a thread would wait for the interpreter's lock. The blocks of
-# all threads together fill a last-level cache, none is shorter. The bits are the same.
+# all threads together fill a last-level cache, none is shorter.
 ELEMENTS_IN_WORK = 2**21
 SHORTEST_SHARED_BLOCK = 2**18
 TURNS = 16
@@ -155,11 +71,14 @@ def each_block(
     Every thread has a scratch of its own, for blocks of at most `n_rows` rows. Of
     several errors the first row's is raised.
     """
-    if 0 < shape[0] * shape[1] <= ELEMENTS_PER_BLOCK:
-        work(slice(0, shape[0]), scratch(shape[0]))
-        return
-    threads = thread_count(shape[0] * shape[1])
-    blocks = list(row_blocks(*shape, _block_size(shape[0] * shape[1], threads)))
+    size = shape[0] * shape[1]
+    threads = thread_count(size)
+    elements = ELEMENTS_PER_BLOCK
+    if threads > 1:
+        # Several turns each, in memory far below that of the data.
+        at_once = min(ELEMENTS_IN_WORK, size // TURNS)
+        elements = max(SHORTEST_SHARED_BLOCK, at_once // threads)
+    blocks = list(row_blocks(*shape, elements))
     longest = max((rows.stop - rows.start for rows in blocks), default=0)
     each_turn(
         len(blocks),
@@ -175,71 +94,54 @@ def each_turn(
     threads: int,
     scratch: Callable[[], Any] = lambda: None,
 ) -> None:
-    """Call `work(turn, scratch())` for every turn, shared out among threads.
+    """Call `work(turn, scratch())` for every turn, in one run of turns per thread.
 
     Every thread has a scratch of its own. Of several errors the first turn's is raised.
     """
-    threads = min(threads, n_turns)
-    if threads <= 1:
+
+    def run(turns: Iterable[int]) -> None:
         own = scratch()
-        for turn in range(n_turns):
+        for turn in turns:
             work(turn, own)
+
+    if threads <= 1:
+        run(range(n_turns))
         return
-    errors: dict[int, BaseException] = {}
-    turns = count()  # its next is a single step of the interpreter
-
-    def take_turns() -> None:
-        own = scratch()
-        while not errors and (turn := next(turns)) < n_turns:
-            try:
-                work(turn, own)
-            except BaseException as error:
-                errors[turn] = error
-
-    others = [
-        threading.Thread(target=copy_context().run, args=(take_turns,), daemon=True)
-        for _ in range(threads - 1)
-    ]
-    for thread in others:
-        thread.start()
-    take_turns()
-    for thread in others:
-        thread.join()
-    if errors:
-        raise errors[min(errors)]
-
-
-def _block_size(n_elements: int, threads: int) -> int:
-    if threads == 1:
-        return ELEMENTS_PER_BLOCK
-    # Several turns each: they end together, in memory far below that of the data.
-    at_once = min(ELEMENTS_IN_WORK, n_elements // TURNS)
-    return max(SHORTEST_SHARED_BLOCK, at_once // threads)
+    runs = np.array_split(np.arange(n_turns), min(threads, max(n_turns, 1)))
+    with ThreadPoolExecutor(threads) as pool:
+        for done in [pool.submit(copy_context().run, run, part) for part in runs]:
+            done.result()
 
 
 def thread_count(n_elements: int) -> int:
     """How many threads a pass over so many elements may use.
 
-    As many as BLAS but for our own pin: OMP_NUM_THREADS and threadpoolctl's limits
-    hold here, too.
-    One in a thread or process that others started: they share out the cores already.
+    As many as OpenMP: OMP_NUM_THREADS and threadpoolctl's limits hold here, too. One in
+    a thread or process that others started: they share out the cores already.
     """
-    if n_elements < WORTHWHILE or os.cpu_count() == 1:
-        return 1
-    if threading.current_thread() is not threading.main_thread():
+    if n_elements < WORTHWHILE or threading.current_thread() != threading.main_thread():
         return 1
     if multiprocessing.parent_process() is not None:
         return 1
-    return max(1, min(blas_threads(), _environment(), _cores()))
+    pools = thread_pools().select(user_api="openmp").lib_controllers
+    return min((pool.num_threads for pool in pools), default=1)
 
 
-def _environment() -> int:
-    """OMP_NUM_THREADS, of which nested levels may follow the first number."""
-    first = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
-    return int(first) if first.isdecimal() and int(first) else 2**16
+@cache
+def thread_pools() -> ThreadpoolController:
+    """The thread pools of NumPy, SciPy and scikit-learn, looked for once."""
+    import scipy.linalg  # noqa: F401  (has a BLAS of its own)
+    import sklearn.base  # noqa: F401  (brings OpenMP)
+
+    return ThreadpoolController()
 
 
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Keep BLAS at one thread meanwhile, in the main thread.
+
+    At the sizes of calibration the threads of BLAS cost more processor time than they
+    save. Other threads do not change a number that is one for the whole process.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return nullcontext()
+    return thread_pools().limit(limits=1, user_api="blas")

@@ -25,8 +25,6 @@ from coolhead.numerics.blocks import (
     row_sums,
 )
 from coolhead.numerics.checks import (
-    LOOSEST_SUM,
-    MOST_ROWS,
     bad_logits_message,
     masked_label_message,
     refuse_probabilities,
@@ -228,7 +226,7 @@ def summarise_rows(logits: np.ndarray, labels: np.ndarray, *, scores: bool) -> R
     """
     n_rows, dtype = len(logits), computing_dtype(logits)
     peak, drop = np.empty(n_rows, dtype), np.empty(n_rows)
-    deep: dict[int, tuple[slice, float]] = {}
+    depths: list[tuple[slice, float]] = []
 
     def work(rows: slice, buffer: np.ndarray) -> None:
         block, apart = logits[rows], buffer[: rows.stop - rows.start]
@@ -238,16 +236,18 @@ def summarise_rows(logits: np.ndarray, labels: np.ndarray, *, scores: bool) -> R
             np.subtract(top[:, None], block, out=apart, dtype=dtype)
             drop[rows] = row_sums(apart) / apart.shape[1]
         _mend_or_refuse(logits, rows, drop)
-        deep[rows.start] = rows, float(apart.max())
+        depths.append((rows, float(apart.max())))
 
     each_block(logits.shape, work, partial(block_buffer, logits))
-    depths = [deep[start] for start in sorted(deep)]
     if not scores:
-        _refuse_probabilities(logits, peak, drop)
+        refuse_probabilities(logits, "logits")
     gap = _gaps(logits, labels, peak)
     deepest = max(depth for _, depth in depths)
     reach = useful_reach(logits, peak, gap, deepest)
-    spread = _spreads(logits, peak, drop, depths, reach)
+    spread = drop.copy() if deepest > reach else drop
+    for rows, depth in depths:
+        if depth > reach:  # only blocks that hold masked classes are read again
+            spread[rows] = useful_drops(logits[rows], peak[rows], reach)
     return Rows(logits, peak, gap, drop, spread, deepest, reach)
 
 
@@ -279,9 +279,11 @@ def row_moments(
     # Distances to the peak are small numbers: they may be rounded, the logits may not.
     apart = np.result_type(dtype, computing_dtype(logits))
     scale = inverse_temperature.astype(dtype)
-    masked = _runs_over(rows.deepest, scale)
+    with np.errstate(over="ignore"):
+        furthest = rows.deepest * float(scale.max(initial=0))
+    masked = not furthest < float(np.finfo(dtype).max) / 4
 
-    def work(block: slice, buffers: tuple[np.ndarray, np.ndarray]) -> None:
+    def work(block: slice, buffers: np.ndarray) -> None:
         pick = block if index is None else index[block]
         here = logits[block if places is None else places[block]]
         z, p = (buffer[: block.stop - block.start] for buffer in buffers)
@@ -301,21 +303,11 @@ def row_moments(
         # Rounding may leave a tiny negative variance where one class has all mass.
         out.curvature[block] = np.maximum(second - first * first, 0)
 
-    def buffers(rows: int) -> tuple[np.ndarray, np.ndarray]:
-        shape = rows, logits.shape[1]
-        return np.empty(shape, dtype), np.empty(shape, dtype)
+    def buffers(rows: int) -> np.ndarray:
+        return np.empty((2, rows, logits.shape[1]), dtype)
 
     each_block((n_rows, logits.shape[1]), work, buffers)
     return out
-
-
-def _runs_over(deepest: float, scale: np.ndarray) -> bool:
-    """Whether some scaled logit may be too far down for its type."""
-    if not len(scale):
-        return False
-    with np.errstate(over="ignore"):
-        furthest = deepest * float(scale.max())
-    return not furthest < float(np.finfo(scale.dtype).max) / 4
 
 
 def _gaps(logits: np.ndarray, labels: np.ndarray, peak: np.ndarray) -> np.ndarray:
@@ -324,22 +316,6 @@ def _gaps(logits: np.ndarray, labels: np.ndarray, peak: np.ndarray) -> np.ndarra
     if not np.isfinite(gap).all():
         raise ValueError(masked_label_message(labels, np.flatnonzero(np.isinf(own))))
     return gap
-
-
-def _spreads(
-    logits: np.ndarray,
-    peak: np.ndarray,
-    drop: np.ndarray,
-    depths: list[tuple[slice, float]],
-    reach: float,
-) -> np.ndarray:
-    """`drop` without masked classes; only blocks that hold some are read again."""
-    spread = drop
-    for rows, depth in depths:
-        if depth > reach:
-            spread = drop.copy() if spread is drop else spread
-            spread[rows] = useful_drops(logits[rows], peak[rows], reach)
-    return spread
 
 
 def _mend_or_refuse(logits: np.ndarray, rows: slice, drop: np.ndarray) -> None:
@@ -352,14 +328,3 @@ def _mend_or_refuse(logits: np.ndarray, rows: slice, drop: np.ndarray) -> None:
         raise ValueError(bad_logits_message(logits, bad, "logits"))
     exact = logits[broken]
     drop[broken] = useful_drops(exact, exact.max(axis=1), np.finfo(np.float64).max)
-
-
-def _refuse_probabilities(
-    logits: np.ndarray, peak: np.ndarray, drop: np.ndarray
-) -> None:
-    """The sums are known already; only rows that look the part are read again."""
-    with np.errstate(over="ignore"):
-        total = logits.shape[1] * (peak - drop)
-    likely = (peak <= 1 + LOOSEST_SUM) & (np.abs(total - 1) <= 2 * LOOSEST_SUM)
-    if likely.mean() >= MOST_ROWS:
-        refuse_probabilities(logits, "logits")

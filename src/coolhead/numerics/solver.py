@@ -3,11 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from coolhead.numerics.blocks import computing_dtype
 from coolhead.numerics.moments import Rows, row_moments
 
 
@@ -104,11 +104,9 @@ class Groups(NamedTuple):
     share: np.ndarray
     count: int
 
-    def mean(self, values: np.ndarray, index: np.ndarray | None = None) -> np.ndarray:
-        """Weighted mean of `values` (of the rows `index`) in every group."""
-        if index is None:
-            return np.bincount(self.codes, self.share * values, self.count)
-        return np.bincount(self.codes[index], self.share[index] * values, self.count)
+    def mean(self, values: np.ndarray | float) -> np.ndarray:
+        """Weighted mean of `values` in every group."""
+        return np.bincount(self.codes, self.share * values, self.count)
 
 
 class Totals(NamedTuple):
@@ -157,8 +155,8 @@ class Sums(NamedTuple):
     squares: np.ndarray
 
 
-Evaluate = Callable[[np.ndarray, np.ndarray], Sums]
-"""(log b (g,), active (g,) bool) -> Sums; groups that are not active may be wrong."""
+Evaluate = Callable[..., Sums]
+"""(log b (g,), active (g,) bool, dtype) -> Sums; of other groups they may be wrong."""
 
 
 def group_totals(rows: Rows, groups: Groups) -> Totals:
@@ -168,7 +166,7 @@ def group_totals(rows: Rows, groups: Groups) -> Totals:
     varied, useful = rows.drop > smallest, rows.spread > smallest
     return Totals(
         np.bincount(groups.codes, minlength=groups.count),
-        np.bincount(groups.codes, groups.share, groups.count),
+        groups.mean(1.0),
         groups.mean(varied),
         groups.mean(np.log(np.where(varied, rows.drop, 1.0))),
         groups.mean(useful),
@@ -181,46 +179,21 @@ def group_totals(rows: Rows, groups: Groups) -> Totals:
 def group_sums(
     rows: Rows,
     groups: Groups,
-    index: np.ndarray | None,
     log_inverse: np.ndarray,
     active: np.ndarray,
-    *,
-    dtype: type[np.floating] | None = None,
+    dtype: type[np.floating],
 ) -> Sums:
-    """One pass over the rows (over the rows `index`) of the active groups.
-
-    dtype : what to compute in, by default the computing precision of the logits.
-    """
-    visit = _rows_of(active, groups.codes, index)
-    codes = groups.codes if visit is None else groups.codes[visit]
-    share = groups.share if visit is None else groups.share[visit]
+    """One pass over the rows of the active groups, computed in `dtype`."""
+    codes, share, visit = groups.codes, groups.share, None
+    if not active.all():
+        visit = np.flatnonzero(active[codes])
+        codes, share = codes[visit], share[visit]
     moments = row_moments(rows, np.exp(log_inverse)[codes], visit, dtype=dtype)
+    visited = Groups(codes, share, groups.count)
     with np.errstate(over="ignore"):
         # One row out of all proportion: the error of T is then as good as infinite.
-        squares = np.square(share * moments.score)
-    return _unrounded(
-        Sums(
-            np.bincount(codes, share * moments.loss, groups.count),
-            np.bincount(codes, share * moments.score, groups.count),
-            np.bincount(codes, share * moments.curvature, groups.count),
-            np.bincount(codes, squares, groups.count),
-        ),
-        log_inverse,
-        dtype or computing_dtype(rows.whole),
-    )
-
-
-def _unrounded(sums: Sums, log_inverse: np.ndarray, dtype: type[np.floating]) -> Sums:
-    """Sums at b itself; the rows saw it rounded, which alone would move T by 6e-8."""
-    if dtype is np.float64:
-        return sums
-    with np.errstate(divide="ignore", over="ignore", under="ignore"):
-        rounding = log_inverse - np.log(np.exp(log_inverse).astype(dtype), dtype=float)
-    rounding = np.where(np.abs(rounding) < 1e-6, rounding, 0.0)
-    slope = sums.curvature + sums.score
-    return sums._replace(
-        loss=sums.loss + rounding * sums.score, score=sums.score + rounding * slope
-    )
+        squares = np.bincount(codes, np.square(share * moments.score), groups.count)
+    return Sums(*map(visited.mean, moments), squares)
 
 
 def warm_start_strides(sizes: np.ndarray) -> np.ndarray | None:
@@ -251,19 +224,10 @@ def strided_rows(
     return np.sort(order[rank % strides[in_order] == 0])
 
 
-def _rows_of(
-    active: np.ndarray, codes: np.ndarray, index: np.ndarray | None
-) -> np.ndarray | None:
-    """The rows of the active groups; None stands for all of them, in order."""
-    if active.all():
-        return index
-    if index is None:
-        return np.flatnonzero(active[codes])
-    return index[active[codes[index]]]
-
-
 MAX_STEP = 2.0
 MAX_PASSES = 200
+# More than single precision moves log b.
+TINY_STEP = 1e-6
 
 
 class Penalty(NamedTuple):
@@ -273,146 +237,99 @@ class Penalty(NamedTuple):
     center: float
 
 
-class Minimum(NamedTuple):
-    """Per group: where the search ended and the mean loss and its slopes there.
+class _Search:
+    """Newton's method over log b on the mean losses of many groups at once.
 
-    tilt : how the bend changes with b: it grows as b to the power 1 + tilt.
+    Of every group: where the search stands, whether that is a limit, and what the last
+    pass found there. The curvature grows as b to the power 1 + `growth`.
     """
 
-    log_inverse: np.ndarray
-    at_bound: np.ndarray
-    loss: np.ndarray
-    slope: np.ndarray
-    bend: np.ndarray
-    score_norm: np.ndarray
-    tilt: np.ndarray
+    def __init__(
+        self,
+        start: np.ndarray,
+        limits: tuple[np.ndarray, np.ndarray],
+        penalty: Penalty | None,
+    ):
+        self.limits, self.penalty = limits, penalty
+        self.log_inverse = np.clip(start, *limits)
+        nothing = np.full((4, len(start)), np.nan)
+        self.loss, self.gradient, self.curvature, self.score_norm = nothing
+        self.at_bound, self.growth = np.zeros(len(start), bool), np.zeros(len(start))
 
+    def run(self, evaluate: Evaluate, wanted: np.ndarray, last_step: float) -> None:
+        """Minimise the loss of every `wanted` group by passes `evaluate` over the data.
 
-def minimise(
-    evaluate: Evaluate,
-    start: Minimum,
-    limits: tuple[np.ndarray, np.ndarray],
-    wanted: np.ndarray,
-    last_step: float,
-    penalty: Penalty | None = None,
-) -> Minimum:
-    """Minimise the loss of every `wanted` group over log b within `limits`.
+        Newton squares the error, and the growth known from earlier passes takes most of
+        the square away; so the search ends with the first step smaller than
+        `last_step`: less than last_step² is then left. Groups that have ended are no
+        longer visited.
+        """
+        low, high = np.full(len(wanted), -np.inf), np.full(len(wanted), np.inf)
+        active, before = wanted.copy(), np.full(len(wanted), np.nan)
+        for _ in range(MAX_PASSES):
+            of = np.flatnonzero(active)
+            if not len(of):
+                break
+            here = _in_single_precision(self.log_inverse)
+            self._note(evaluate(here, active), of, (here - before)[of])
+            before, here = here, here[of]
+            step = self._newton_step(here, of)
+            rising = step < 0
+            high[of[rising]], low[of[~rising]] = here[rising], here[~rising]
+            lowest, highest = (limit[of] for limit in self.limits)
+            stuck = np.where(
+                rising, here <= lowest + TINY_STEP, here >= highest - TINY_STEP
+            )
+            width = high[of] - low[of]
+            finished = (np.abs(step) < last_step) | (width < last_step) | stuck
+            there = here + np.clip(step, -MAX_STEP, MAX_STEP)
+            outside = (there <= low[of] + TINY_STEP) | (there >= high[of] - TINY_STEP)
+            outside &= ~finished
+            there[outside] = (low[of[outside]] + high[of[outside]]) / 2
+            there = np.clip(there, lowest, highest)
+            # The last step is tiny: a Taylor series carries the loss along.
+            change = np.expm1(there - here)
+            self.loss[of] += change * (
+                self.gradient[of] + self.curvature[of] * change / 2
+            )
+            self.log_inverse[of], self.at_bound[of] = there, stuck
+            active[of] = ~finished
 
-    `evaluate` is one pass over the data, wherever the data are.
+    def _note(self, sums: Sums, of: np.ndarray, apart: np.ndarray) -> None:
+        """Keep the sums of some groups, and learn the growth from the last two."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            growth = np.log(sums.curvature[of] / self.curvature[of]) / apart - 1
+        # Neither too near for the difference of two passes nor too far for a power law.
+        known = (np.abs(apart) > 1e-3) & (np.abs(apart) < 0.5) & (np.abs(growth) < 5)
+        self.growth[of[known]] = growth[known]
+        self.loss[of], self.gradient[of] = sums.loss[of], sums.score[of]
+        self.curvature[of] = sums.curvature[of]
+        self.score_norm[of] = np.sqrt(sums.squares[of])
 
-    Newton squares the error, and the tilt known from earlier passes takes most of the
-    square away; so the search ends with the first step smaller than `last_step`: less
-    than last_step² is then left. Groups that have ended are no longer visited.
-    """
-    position = np.clip(start.log_inverse, *limits)
-    low, high = np.full(len(position), -np.inf), np.full(len(position), np.inf)
-    active = wanted.copy()
-    end = restarted(start, position)
-    before = None
-    for _ in range(MAX_PASSES if active.any() else 0):
-        sums = evaluate(position, active)
-        slope, bend = sums.score, sums.curvature
-        _note_tilt(end, before, position, bend)
-        before = position.copy(), bend
-        _note(sums, active, end)
-        step = _newton_step(position, slope, bend, end.tilt, penalty)
-        rising = step < 0
-        high = np.where(active & rising, position, high)
-        low = np.where(active & ~rising, position, low)
-        end.at_bound[:] = np.where(
-            active, _stuck(position, rising, limits), end.at_bound
+    def _newton_step(self, here: np.ndarray, of: np.ndarray) -> np.ndarray:
+        """Step in log b; the curvature is b² d² loss / d b²."""
+        gradient, curvature, growth = (
+            values[of] for values in (self.gradient, self.curvature, self.growth)
         )
-        finished = (np.abs(step) < last_step) | (high - low < last_step) | end.at_bound
-        proposal = np.clip(position + np.clip(step, -MAX_STEP, MAX_STEP), *limits)
-        outside = ((proposal <= low) | (proposal >= high)) & ~finished
-        with np.errstate(invalid="ignore"):
-            proposal = np.where(outside, (low + high) / 2, proposal)
-        # Of groups that have ended, nothing is known here.
-        proposal = np.where(active, proposal, position)
-        _step_in_loss(end, active, position, proposal, slope)
-        position[:] = proposal
-        active &= ~finished
-        if not active.any():
-            break
-    return end
+        if self.penalty is not None:
+            # The full second derivative, but never less than a tenth of its safe part.
+            strength = self.penalty.strength[of]
+            safe = curvature + strength
+            curvature = np.maximum(safe + gradient, 0.1 * safe)
+            gradient = gradient + strength * (here - self.penalty.center)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            step = np.where(gradient == 0, 0.0, -gradient / curvature)
+            # Where the curvature follows its power law, this is the minimum.
+            follows = (growth != 0) & (np.abs(growth * step) < 0.5)
+            if self.penalty is not None:
+                return step
+            return np.where(follows, np.log1p(growth * step) / growth, step)
 
 
-def unsearched(position: np.ndarray) -> Minimum:
-    """A search that has not begun: no group has a loss yet."""
-    count = len(position)
-    loss, slope, bend, score_norm = np.full((4, count), np.nan)
-    at_bound, tilt = np.zeros(count, bool), np.zeros(count)
-    return Minimum(position, at_bound, loss, slope, bend, score_norm, tilt)
-
-
-def restarted(earlier: Minimum, position: np.ndarray) -> Minimum:
-    """A search that has not begun, but knows the tilt from an earlier one."""
-    return unsearched(position)._replace(tilt=earlier.tilt.copy())
-
-
-def _note_tilt(
-    end: Minimum,
-    before: tuple[np.ndarray, np.ndarray] | None,
-    position: np.ndarray,
-    bend: np.ndarray,
-) -> None:
-    """Learn the tilt from the bends at two positions, neither too near nor too far."""
-    if before is None:
-        return
-    apart = position - before[0]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        tilt = np.log(bend / before[1]) / apart - 1
-    known = (np.abs(apart) > 1e-3) & (np.abs(apart) < 0.5) & (np.abs(tilt) < 5)
-    end.tilt[known] = tilt[known]
-
-
-def _note(sums: Sums, active: np.ndarray, end: Minimum) -> None:
-    """Keep what was found at the current position."""
-    end.loss[active] = sums.loss[active]
-    end.slope[active] = sums.score[active]
-    # A subsample's shares sum to less than one; ratios of these are unaffected.
-    end.bend[active] = sums.curvature[active]
-    end.score_norm[active] = np.sqrt(sums.squares)[active]
-
-
-def _newton_step(
-    position: np.ndarray,
-    slope: np.ndarray,
-    bend: np.ndarray,
-    tilt: np.ndarray,
-    penalty: Penalty | None,
-) -> np.ndarray:
-    """Step in log b; `slope` is d loss / d log b, `bend` is b² d² loss / d b²."""
-    if penalty is not None:
-        # The full second derivative, but never less than a tenth of its safe part.
-        safe = bend + penalty.strength
-        bend = np.maximum(safe + slope, 0.1 * safe)
-        slope = slope + penalty.strength * (position - penalty.center)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        step = np.where(slope == 0, 0.0, -slope / bend)
-        # Where the bend follows its power law, this is the minimum; no tilt, no change.
-        bent = (tilt != 0) & (np.abs(tilt * step) < 0.5)
-        return np.where(bent & (penalty is None), np.log1p(tilt * step) / tilt, step)
-
-
-def _stuck(
-    position: np.ndarray, rising: np.ndarray, limits: tuple[np.ndarray, np.ndarray]
-) -> np.ndarray:
-    """At a limit, with the minimum on its far side."""
-    return np.where(rising, position <= limits[0], position >= limits[1])
-
-
-def _step_in_loss(
-    end: Minimum,
-    active: np.ndarray,
-    position: np.ndarray,
-    proposal: np.ndarray,
-    slope: np.ndarray,
-) -> None:
-    """Carry the loss along the last, tiny step by its Taylor series."""
-    change = np.expm1(proposal - position)
-    better = end.loss + slope * change + end.bend * np.square(change) / 2
-    end.loss[active] = better[active]
+def _in_single_precision(log_inverse: np.ndarray) -> np.ndarray:
+    """The nearest log b whose b has 24 bits: a pass in any precision sees the same."""
+    mantissa, exponent = np.frexp(np.exp(log_inverse))
+    return np.log(np.ldexp(np.round(mantissa * 2**24) / 2**24, exponent))
 
 
 # T is looked for between s / BOUND and s * BOUND, with s the typical (row maximum - row
@@ -433,20 +350,13 @@ class TemperatureProblem(NamedTuple):
     """All that the solver knows of the data; it never sees a row.
 
     totals : of every group. rough : one pass over a small part of the rows, or None.
-    single, double : one pass over all rows in that precision. dtype : what T is
-    wanted in.
+    evaluate : one pass over all rows. dtype : what T is wanted in.
     """
 
     totals: Totals
     rough: Evaluate | None
-    single: Evaluate
-    double: Evaluate
+    evaluate: Evaluate
     dtype: type[np.floating]
-
-    def evaluate(self, log_inverse: np.ndarray, active: np.ndarray) -> Sums:
-        """One pass in the precision that the logits deserve."""
-        best = self.single if self.dtype is np.float32 else self.double
-        return best(log_inverse, active)
 
 
 def solve(
@@ -456,21 +366,36 @@ def solve(
 ) -> Solution:
     """Temperatures of all groups, from sums over their rows alone."""
     totals = problem.totals
-    spread = totals.typical_spread()
     status = _existence(totals, penalised=penalty is not None)
     wanted = status == Status.CONVERGED
+    spread = totals.typical_spread()
     middle = -np.log(np.where(spread > 0, spread, 1.0))
     limits = middle - np.log(BOUND), middle + np.log(BOUND)
-    first = middle + 1.0 if start is None else -start
-    if not np.all(np.abs(middle) < _LOG_LARGE):
-        problem = problem._replace(dtype=np.float64, rough=None, single=problem.double)
-    end = _search(problem, first, limits, wanted, penalty)
-    status = np.where(wanted & end.at_bound, _beyond(end, limits), status)
-    log_inverse = _where_no_minimum(status, end.log_inverse, limits, penalty)
-    nll = _complete_loss(problem.evaluate, end.loss, log_inverse)
-    error = np.where(
-        status == Status.CONVERGED, end.score_norm / positive(end.bend), np.nan
-    )
+    search = _Search(middle + 1.0 if start is None else -start, limits, penalty)
+    double, inexact = partial(problem.evaluate, dtype=np.float64), wanted
+    if np.all(np.abs(middle) < _LOG_LARGE):
+        inexact = _search_cheaply(search, problem, wanted)
+    search.run(double, inexact, LAST_STEP[np.float64])
+    # At the hottest allowed T masked classes have no part: the loss may fall from there
+    # all the way to T = infinity, by the gradient at b = 0 that masks would hide.
+    hottest = search.log_inverse <= limits[0]
+    worse = hottest & (search.gradient >= search.curvature)
+    beyond = np.where(worse, str(Status.WORSE_THAN_UNIFORM), str(Status.AT_BOUND))
+    status = np.where(wanted & search.at_bound, beyond, status)
+    neutral = 0.0 if penalty is None else penalty.center
+    ends = {
+        Status.WORSE_THAN_UNIFORM: limits[0],
+        Status.PERFECTLY_SEPARATED: limits[1],
+        Status.CONSTANT_LOGITS: neutral,
+        Status.TOO_FEW_SAMPLES: neutral,
+    }
+    at_end = [status == end for end in ends]
+    log_inverse = np.select(at_end, list(ends.values()), search.log_inverse)
+    nll, missing = search.loss, np.isnan(search.loss)
+    if missing.any():  # of groups that were never searched
+        nll = np.where(missing, double(log_inverse, missing).loss, nll)
+    error = search.score_norm / positive(search.curvature)
+    error[status != Status.CONVERGED] = np.nan
     return Solution(np.exp(-log_inverse), status, nll, totals.n_samples, error)
 
 
@@ -485,71 +410,22 @@ def _existence(totals: Totals, *, penalised: bool) -> np.ndarray:
     return status
 
 
-def _search(
-    problem: TemperatureProblem,
-    start: np.ndarray,
-    limits: tuple[np.ndarray, np.ndarray],
-    wanted: np.ndarray,
-    penalty: Penalty | None,
-) -> Minimum:
-    """Cheap passes first: over a subsample, then in single precision.
-
-    Each search begins where the one before ended, and knows how the loss bends there.
-    """
-    end = unsearched(start)
-    if problem.rough is not None and penalty is None:
-        rough = minimise(problem.rough, end, limits, wanted, LAST_ROUGH_STEP)
+def _search_cheaply(
+    search: _Search, problem: TemperatureProblem, wanted: np.ndarray
+) -> np.ndarray:
+    """Search a subsample, then in single precision; return where that is not enough."""
+    if problem.rough is not None and search.penalty is None:
+        first = search.log_inverse.copy()
+        search.run(problem.rough, wanted, LAST_ROUGH_STEP)
         # Few rows may lack a minimum that all rows together have.
-        end = restarted(rough, np.where(rough.at_bound, start, rough.log_inverse))
-    if problem.dtype is np.float32:
-        last_step = LAST_STEP[np.float32]
-        end = minimise(problem.single, end, limits, wanted, last_step, penalty)
-        size = problem.totals.slope_at_infinity * np.exp(end.log_inverse)
-        wanted = wanted & ~end.at_bound & (size > LOPSIDED * end.bend)
-    else:
-        end = minimise(problem.single, end, limits, wanted, LAST_ROUGH_STEP, penalty)
-    if not wanted.any():
-        return end
-    last_step = LAST_STEP[np.float64]
-    again = minimise(problem.double, end, limits, wanted, last_step, penalty)
-    return Minimum(*(np.where(wanted, *two) for two in zip(again, end, strict=True)))
-
-
-def _beyond(end: Minimum, limits: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
-    """Status of searches that ended at a bound.
-
-    Seen from the hottest allowed T, where masked classes have no part, the loss may
-    fall all the way to T = infinity: the slope at b = 0 that masks would hide.
-    """
-    hottest = end.log_inverse <= limits[0]
-    worse = hottest & (end.slope - end.bend >= 0)
-    return np.where(worse, str(Status.WORSE_THAN_UNIFORM), str(Status.AT_BOUND))
-
-
-def _where_no_minimum(
-    status: np.ndarray,
-    log_inverse: np.ndarray,
-    limits: tuple[np.ndarray, np.ndarray],
-    penalty: Penalty | None,
-) -> np.ndarray:
-    """T at its lower or upper limit, or 1 (the penalty's centre), where none exists."""
-    neutral = 0.0 if penalty is None else penalty.center
-    indifferent = (status == Status.CONSTANT_LOGITS) | (
-        status == Status.TOO_FEW_SAMPLES
-    )
-    log_inverse = np.where(status == Status.WORSE_THAN_UNIFORM, limits[0], log_inverse)
-    log_inverse = np.where(status == Status.PERFECTLY_SEPARATED, limits[1], log_inverse)
-    return np.where(indifferent, neutral, log_inverse)
-
-
-def _complete_loss(
-    evaluate: Evaluate, loss: np.ndarray, log_inverse: np.ndarray
-) -> np.ndarray:
-    """Mean loss also of the groups that were never searched."""
-    missing = np.isnan(loss)
-    if not missing.any():
-        return loss
-    return np.where(missing, evaluate(log_inverse, missing).loss, loss)
+        search.log_inverse = np.where(search.at_bound, first, search.log_inverse)
+    single = partial(problem.evaluate, dtype=np.float32)
+    if problem.dtype is not np.float32:
+        search.run(single, wanted, LAST_ROUGH_STEP)
+        return wanted
+    search.run(single, wanted, LAST_STEP[np.float32])
+    size = problem.totals.slope_at_infinity * np.exp(search.log_inverse)
+    return wanted & ~search.at_bound & (size > LOPSIDED * search.curvature)
 
 
 def positive(values: np.ndarray) -> np.ndarray:

@@ -89,18 +89,20 @@ def solve_temperatures(
 
     start : (g,) log temperatures that the search begins with, if they are known.
     """
-    groups = _weighted_groups(codes, weights, n_groups)
+    count = int(codes.max()) + 1 if n_groups is None else n_groups
+    mass = np.bincount(codes, weights, minlength=count).astype(np.float64)
+    share = np.where(mass > 0, 1 / positive(mass), 0.0)[codes]
+    groups = Groups(codes, share if weights is None else weights * share, count)
     totals = group_totals(rows, groups)
     strides = warm_start_strides(totals.n_samples)
     rough = None
     if strides is not None and start is None:
         some = strided_rows(codes, strides)
-        rough = partial(group_sums, rows, groups, some, dtype=np.float32)
-    single = partial(group_sums, rows, groups, None, dtype=np.float32)
-    double = partial(group_sums, rows, groups, None, dtype=np.float64)
+        part = Groups(codes[some], groups.share[some], count)
+        rough = partial(group_sums, rows.take(some), part, dtype=np.float32)
+    evaluate = partial(group_sums, rows, groups)
     dtype = solving_dtype(rows.whole, len(rows))
-    problem = TemperatureProblem(totals, rough, single, double, dtype)
-    return solve(problem, penalty, start)
+    return solve(TemperatureProblem(totals, rough, evaluate, dtype), penalty, start)
 
 
 def solving_dtype(logits: Any, n_rows: int) -> type[np.floating]:
@@ -121,12 +123,3 @@ def _group_codes(groups: Any, n_rows: int) -> tuple[np.ndarray | None, np.ndarra
     array = check_domains(groups, n_rows, "groups")
     names, codes = np.unique(array, return_inverse=True)
     return names, codes
-
-
-def _weighted_groups(
-    codes: np.ndarray, weights: np.ndarray | None, n_groups: int | None
-) -> Groups:
-    count = int(codes.max()) + 1 if n_groups is None else n_groups
-    mass = np.bincount(codes, weights, minlength=count).astype(np.float64)
-    per_row = np.where(mass > 0, 1 / positive(mass), 0.0)[codes]
-    return Groups(codes, per_row if weights is None else weights * per_row, count)

@@ -2,16 +2,14 @@
 
 import warnings
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 
 import numpy as np
 from sklearn.cluster import KMeans
 from sklearn.decomposition import PCA
 from sklearn.exceptions import ConvergenceWarning
-from threadpoolctl import ThreadpoolController
 
-from coolhead.numerics.blocks import one_blas_thread, row_blocks
+from coolhead.numerics.blocks import row_blocks, thread_pools
 from coolhead.numerics.checks import check_choice, check_features
 
 
@@ -73,7 +71,6 @@ class Clusters:
         """Scaled float64 copy of `features`."""
         return _scaled(features, np.float64, self.scaling, self.shift, self.scale)
 
-    @one_blas_thread()
     def assign(self, features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Index of the nearest centre and the distance to it, (n,) each."""
         nearest = np.empty(len(features), np.intp)
@@ -139,10 +136,9 @@ def partition_features(
     if scaled.size and not np.abs(scaled).max() < limit:
         np.clip(scaled, -limit, limit, out=scaled)
     settings = {"max_iter": max_iter, "random_state": random_state, "copy_x": False}
-    # Threads add up the members of a cluster in whatever order they are done. The
-    # number is each thread's own with OpenMP, the whole process's with BLAS.
-    one = _thread_pools().limit(limits=1, user_api="openmp")
-    with one_blas_thread(), one, warnings.catch_warnings():
+    # Threads add up the members of a cluster in whatever order they are done.
+    one = thread_pools().limit(limits=1, user_api="openmp")
+    with one, warnings.catch_warnings():
         # Fewer distinct points than clusters: handled below.
         warnings.simplefilter("ignore", ConvergenceWarning)
         model = _fit_kmeans(scaled, min(n_clusters, len(scaled)), n_init, settings)
@@ -161,12 +157,6 @@ def partition_features(
     if partition.n_merged:
         warn_of_merging(n_clusters, len(features), partition)
     return partition
-
-
-@cache
-def _thread_pools() -> ThreadpoolController:
-    """Looking for them takes milliseconds; k-means has loaded its own by now."""
-    return ThreadpoolController()
 
 
 def _fit_kmeans(

@@ -337,7 +337,6 @@ class DensityRatio:
         return bool(self.reasons)
 
 
-@one_blas_thread()
 def density_ratio(
     features: Any,
     target_features: Any,
@@ -389,9 +388,10 @@ def density_ratio(
     if len(given[0]) == 1 and len(given) == 2:
         # The weights of a single row have mean one, whatever the ratio.
         return summarise_weights(np.ones(1), max_weight=max_weight)
-    own, target, *reference = compress(given, n_components, random_state)
-    known = reference[0] if reference else own
-    score, auroc = _log_odds(own, known, target, penalty, n_folds, random_state)
+    with one_blas_thread():
+        own, target, *reference = compress(given, n_components, random_state)
+        known = reference[0] if reference else own
+        score, auroc = _log_odds(own, known, target, penalty, n_folds, random_state)
     if estimator == "published":
         source = given[-1] if reference else given[0]
         raw = published_ratio(given[0], source, given[1], random_state=random_state)
