@@ -1,9 +1,9 @@
-# Two commands: `make demo` shows what it does, `make test` proves it.
+# Two commands: `make demo` runs an experiment, `make test` everything that CI runs.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PYTHONS ?= 3.11 3.12 3.13
-# What needs neither torch, nor Dask, nor a peer library.
+# Tests that need neither torch, nor Dask, nor a peer library.
 OLDEST ?= tests/numerics tests/calibrators tests/archive tests/persist tests/shift \
   tests/monitor tests/figures tests/metrics tests/new_domain \
   tests/datasets/test_simulated.py \
@@ -35,8 +35,8 @@ types: $(VENV)/.test
 tests: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist loadgroup
 
-# What takes longer, before a release: thirty kills of every command, every fault
-# everywhere; then the page that tells.
+# Before a release: thirty kills of every command, every fault everywhere, and the page
+# that reports them.
 test-long: $(VENV)/.test
 	mkdir -p build
 	rm -f build/faults.jsonl
@@ -75,13 +75,12 @@ test-pythons:
 	done
 
 # The lowest version of every dependency that pyproject.toml allows, newest of the rest.
-# What such libraries call deprecated in each other is no fault of ours, nor is what
-# scikit-learn 1.8 says of C=np.inf where the tests use it as an oracle.
+# Deprecations of such libraries among each other are ignored.
 test-oldest:
 	$(PYTHON) -m venv .venv-oldest
 	$(PYTHON) scripts/oldest_versions.py > .venv-oldest/constraints.txt
 	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check \
-	  -c .venv-oldest/constraints.txt -e . pytest hypothesis pandas
+	  -c .venv-oldest/constraints.txt -e '.[lab]' pytest hypothesis pandas
 	.venv-oldest/bin/python -m pytest -W default::DeprecationWarning \
 	  -W "ignore:Setting penalty=None:UserWarning" $(OLDEST)
 

@@ -1,6 +1,8 @@
-"""Print the lowest version that pyproject.toml allows of every run-time dependency.
+"""Print the lowest version that pyproject.toml allows of dependencies.
 
-python scripts/oldest_versions.py > constraints-oldest.txt
+Those of the library and of the extras that need neither torch nor a peer library:
+
+    python scripts/oldest_versions.py > constraints-oldest.txt
 """
 
 import re
@@ -8,12 +10,15 @@ import tomllib
 from pathlib import Path
 
 PROJECT = Path(__file__).parent.parent / "pyproject.toml"
+EXTRAS = ("files", "cli", "report", "lab")
 
 
 def oldest_versions(requirements: list[str]) -> list[str]:
-    """Every `name>=version` as `name==version`; a lower bound is wanted of each."""
+    """Return every `name>=version` as `name==version`; all need a lower bound."""
     found = []
     for requirement in requirements:
+        if requirement.startswith("coolhead["):
+            continue
         match = re.fullmatch(r"([\w-]+)>=([\w.]+)", requirement)
         if match is None:
             raise ValueError(f"{requirement!r} has no bound; wanted NAME>=VERSION")
@@ -23,4 +28,7 @@ def oldest_versions(requirements: list[str]) -> list[str]:
 
 if __name__ == "__main__":
     project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
-    print("\n".join(oldest_versions(project["dependencies"])))
+    wanted = [*project["dependencies"]]
+    for extra in EXTRAS:
+        wanted += project["optional-dependencies"][extra]
+    print("\n".join(oldest_versions(wanted)))
