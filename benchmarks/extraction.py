@@ -21,8 +21,7 @@ from PIL import Image
 
 from coolhead.lab.images import Backbone, ImageTransform, list_images, load_backbone
 from coolhead.lab.images import transform as transforms
-from coolhead.lab.images.engines import open_engine
-from coolhead.lab.images.extraction import plan_batches, read_batches
+from coolhead.lab.images.extraction import open_network, read_batches
 from coolhead.lab.images.table import check_image
 from coolhead.lab.images.transform import read_image
 from coolhead.models.libraries import frozen
@@ -31,14 +30,16 @@ from coolhead.torch.features import feature_reader
 BATCH = 64
 ALL = {"reducing_gap": None}
 LANCZOS = {**ALL, "interpolation": "lanczos"}
-# The engine, and what its images' transform has different from the network's.
+# The layout of a batch, and what differs from the network's own transform.
 WAYS = {
-    "torch, contiguous, all pixels (0.1)": ("old", ALL),
-    "torch, contiguous": ("old", {}),
-    "torch, channels last": ("torch", {}),
-    "ONNX Runtime, all pixels": ("onnx", ALL),
-    "ONNX Runtime (default)": ("onnx", {}),
-    "for comparison: the same, all pixels by Lanczos' filter": ("onnx", LANCZOS),
+    "torch, contiguous, all pixels (0.1)": ("contiguous", ALL),
+    "torch, contiguous": ("contiguous", {}),
+    "torch, channels last, all pixels": ("channels last", ALL),
+    "torch, channels last (default)": ("channels last", {}),
+    "for comparison: the same, all pixels by Lanczos' filter": (
+        "channels last",
+        LANCZOS,
+    ),
 }
 transforms.INTERPOLATIONS["lanczos"] = Image.Resampling.LANCZOS
 
@@ -77,11 +78,11 @@ def measure_ways(
     cost: dict[str, list[float]] = {name: [] for name in WAYS}
     features: dict[str, np.ndarray] = {}
     for _ in range(rounds):
-        for name, (engine, changes) in WAYS.items():
+        for name, (layout, changes) in WAYS.items():
             transform = replace(network.transform, **changes)
-            run = by_hand if engine == "old" else by_engine
+            run = contiguous if layout == "contiguous" else channels_last
             seconds, features[name] = run(
-                replace(network, transform=transform), paths, workers, engine
+                replace(network, transform=transform), paths, workers
             )
             cost[name].append(1e3 * seconds / len(paths))
     first = next(iter(WAYS))
@@ -109,28 +110,22 @@ def measure_ways(
     return table
 
 
-def by_hand(network: Backbone, paths: list[Path], workers: int, _: str) -> tuple:
+def contiguous(network: Backbone, paths: list[Path], workers: int) -> tuple:
     """Seconds and features as version 0.1 got them."""
     module = network.module
-    plans = plan_batches(len(paths), BATCH, BATCH)
     with frozen(module), feature_reader(module) as read:
         start = time.process_time()
-        batches = read_batches(paths, plans, network.transform, workers)
+        batches = read_batches(paths, BATCH, network.transform, workers)
         parts = [read(torch.from_numpy(batch.values))[0].numpy() for batch in batches]
         return time.process_time() - start, np.concatenate(parts)
 
 
-def by_engine(network: Backbone, paths: list[Path], workers: int, wanted: str) -> tuple:
-    """Seconds and features of one of the engines, once it is ready."""
-    probe = np.stack([read_image(paths[0], network.transform)])
-    options = {"n_classes": None, "batch_size": BATCH, "device": "cpu"}
-    with open_engine(wanted, network, probe, **options) as engine:
-        plans = plan_batches(len(paths), engine.batch_size, BATCH)
+def channels_last(network: Backbone, paths: list[Path], workers: int) -> tuple:
+    """Seconds and features as `extract` gets them."""
+    with open_network(network) as run:
         start = time.process_time()
-        batches = read_batches(
-            paths, plans, network.transform, workers, reader=engine.read
-        )
-        parts = [engine.finish(batch.values)["features"] for batch in batches]
+        batches = read_batches(paths, BATCH, network.transform, workers)
+        parts = [run(batch.values)[0].numpy() for batch in batches]
         return time.process_time() - start, np.concatenate(parts)
 
 

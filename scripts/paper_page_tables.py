@@ -269,6 +269,7 @@ def extraction(measured: dict) -> str:
             f"{seen['reduced, mean']:.2f} grey levels on average (rms), another filter "
             f"(Lanczos' in place of the bicubic) by {seen['Lanczos, mean']:.2f}; in "
             f"{seen['share of images changed more than by Lanczos']:.0%} of the images "
-            "the first is more than the second. `--all-pixels` decodes them in full.",
+            "the first is more than the second. "
+            "`ImageTransform(reducing_gap=None)` decodes them in full.",
         ]
     )

@@ -5,7 +5,6 @@ import pytest
 from PIL import Image
 
 from coolhead.lab.images import list_images, split_large_small
-from coolhead.lab.images.table import PUBLISHED
 
 
 def put_image(path, colour=0):
@@ -41,11 +40,9 @@ def test_labels_mean_the_same_everywhere(office_home):
     assert all((table.root / path).is_file() for path in table.paths)
 
 
-def test_differences_from_the_published_set_are_said(office_home):
+def test_classes_that_a_domain_lacks_are_reported(office_home):
     differences = list_images(office_home).differences
-    assert "Office-Home: 3 classes, published 65" in differences
-    assert "Office-Home: Art has 10 images, published 2427" in differences
-    assert "Art has no images of Alarm_Clock (0)" in differences
+    assert differences == ("Art has no images of Alarm_Clock (0)",)
 
 
 def test_a_tree_of_ones_own_has_nothing_to_compare_with(tmp_path):
@@ -56,28 +53,6 @@ def test_a_tree_of_ones_own_has_nothing_to_compare_with(tmp_path):
     assert table.roles is None
     with pytest.raises(ValueError, match="no train and test lists"):
         table.only("test")
-
-
-def test_terra_incognita_sizes_are_not_compared(tmp_path):
-    for place in (38, 43, 46, 100):
-        for name in range(10):
-            put_image(tmp_path / f"location_{place}" / f"class{name}" / "a.jpg")
-    assert list_images(tmp_path).differences == ()
-
-
-def test_a_missing_domain_is_said(tmp_path):
-    for domain in ("art_painting", "photo", "sketch"):
-        put_image(tmp_path / domain / "dog" / "a.jpg")
-    assert "PACS: domain cartoon is missing" in list_images(tmp_path).differences
-
-
-def test_published_numbers_add_up():
-    totals = {p.name: sum(size or 0 for size in p.sizes.values()) for p in PUBLISHED}
-    # Totals the data sets' own papers and pages print.
-    assert totals["Office-Home"] == 15_588
-    assert totals["DomainNet (cleaned)"] == 586_575
-    assert totals["PACS"] == 9_991
-    assert totals["VLCS"] == 10_729
 
 
 @pytest.fixture
@@ -117,7 +92,7 @@ def test_only_decoding_finds_a_body_cut_off(damaged):
 
 
 def test_empty_folder(tmp_path):
-    with pytest.raises(ValueError, match="found no image in it"):
+    with pytest.raises(ValueError, match="holds no images as domain/class"):
         list_images(tmp_path)
     with pytest.raises(ValueError, match="is not a folder"):
         list_images(tmp_path / "nowhere")

@@ -19,6 +19,7 @@ from coolhead.lab.images import (
     Backbone,
     ImageTransform,
     extract,
+    extraction,
     list_images,
     load_backbone,
 )
@@ -45,10 +46,15 @@ def tiny_network(n_classes=2):
     return net
 
 
+def tiny(n_classes=2):
+    return Backbone(tiny_network(n_classes), SMALL)
+
+
 def test_features_and_logits_are_the_networks(tree, tmp_path):
     net = tiny_network()
     out = tmp_path / "tiny.safetensors"
-    archive = extract(tree, net, out, transform=SMALL, dtype="float32", logits=True)
+    backbone = Backbone(net, SMALL)
+    archive = extract(tree, backbone, out, dtype="float32", logits=True)
     assert len(archive) == 20 and archive.domain_names == ("photo", "sketch")
     assert net.training, "the module's own mode must come back"
     net.eval()
@@ -99,17 +105,12 @@ def test_the_published_weights_know_photographs(photographs):
 
 def test_feature_layer_by_name_is_pooled(tree, tmp_path):
     net = tiny_network()
-    archive = extract(
-        tree,
-        Backbone(net, SMALL, "tiny"),
-        tmp_path / "a.safetensors",
-        feature_layer="2",
-        dtype="float32",
-    )
-    plain = extract(tree, net, tmp_path / "b.safetensors", transform=SMALL)
+    layer = Backbone(net, SMALL, "tiny", "2")
+    archive = extract(tree, layer, tmp_path / "a.safetensors", dtype="float32")
+    plain = extract(tree, Backbone(net, SMALL), tmp_path / "b.safetensors")
     np.testing.assert_allclose(archive.features, plain.features, atol=2e-3)
     with pytest.raises(ValueError, match=r"'no\.such' is not in the network"):
-        extract(tree, net, tmp_path / "c", transform=SMALL, feature_layer="no.such")
+        extract(tree, Backbone(net, SMALL, "tiny", "no.such"), tmp_path / "c")
 
 
 def test_no_gradient_and_evaluation_mode_are_enforced():
@@ -126,22 +127,21 @@ def test_no_gradient_and_evaluation_mode_are_enforced():
 KILLED = """
 import os, sys, time
 sys.path.insert(0, {tests!r})
-from test_extract import SMALL, tiny_network
+from test_extract import tiny
 import coolhead.lab.images.extraction as extraction
-from coolhead.lab.images import extract
 extraction.SHARD_ROWS = 4
-write = extraction.ShardFolder.write
-def write_slowly(*arguments):
-    write(*arguments)
+shard = extraction._shard
+def slowly(*arguments):
     time.sleep(0.5)
-extraction.ShardFolder.write = write_slowly
-extract({tree!r}, tiny_network(), {out!r}, transform=SMALL, batch_size=2)
+    return shard(*arguments)
+extraction._shard = slowly
+extraction.extract({tree!r}, tiny(), {out!r}, batch_size=2)
 """
 
 
 def test_killed_half_way_goes_on_to_the_same_bytes(tree, tmp_path, monkeypatch):
     monkeypatch.setattr("coolhead.lab.images.extraction.SHARD_ROWS", 4)
-    extract(tree, tiny_network(), tmp_path / "whole", transform=SMALL, batch_size=2)
+    extract(tree, tiny(), tmp_path / "whole", batch_size=2)
     out = tmp_path / "killed"
     program = KILLED.format(
         tests=os.path.dirname(__file__), tree=str(tree), out=str(out)
@@ -158,38 +158,28 @@ def test_killed_half_way_goes_on_to_the_same_bytes(tree, tmp_path, monkeypatch):
     assert 2 <= len(kept) < 5 and not out.exists()
     # Rows of finished shards are not computed again: their images may be gone.
     calls = []
-    read = extraction_read_batches(monkeypatch, calls)
-    extract(tree, tiny_network(), out, transform=SMALL, batch_size=2)
-    assert read and len(calls) == (5 - len(kept)) * 4
+    original = extraction.read_batches
+
+    def counted(paths, *rest, **options):
+        calls.extend(paths)
+        return original(paths, *rest, **options)
+
+    monkeypatch.setattr(extraction, "read_batches", counted)
+    extract(tree, tiny(), out, batch_size=2)
+    assert len(calls) == (5 - len(kept)) * 4
     assert out.read_bytes() == (tmp_path / "whole").read_bytes()
 
 
-def extraction_read_batches(monkeypatch, calls):
-    from coolhead.lab.images import extraction
-
-    original = extraction.read_batches
-
-    def counted(paths, plans, *rest, **options):
-        calls.extend(plans)
-        return original(paths, plans, *rest, **options)
-
-    monkeypatch.setattr(extraction, "read_batches", counted)
-    return counted
-
-
-@pytest.mark.parametrize("engine", ["onnx", "torch"])
-def test_stopped_by_a_key_goes_on_to_the_same_bytes(
-    tree, tmp_path, monkeypatch, engine
-):
-    options = {"transform": SMALL, "batch_size": 2, "engine": engine, "logits": True}
+def test_stopped_by_a_key_goes_on_to_the_same_bytes(tree, tmp_path, monkeypatch):
+    options = {"batch_size": 2, "logits": True}
     out = tmp_path / "x"
     with monkeypatch.context() as patch:
         stop_after_first_shard(patch)
         with pytest.raises(KeyboardInterrupt):
-            extract(tree, tiny_network(), out, **options)
+            extract(tree, tiny(), out, **options)
     monkeypatch.setattr("coolhead.lab.images.extraction.SHARD_ROWS", 4)
-    extract(tree, tiny_network(), out, **options, workers=1)
-    extract(tree, tiny_network(), tmp_path / "whole", **options, workers=3)
+    extract(tree, tiny(), out, **options, workers=1)
+    extract(tree, tiny(), tmp_path / "whole", **options, workers=3)
     assert out.read_bytes() == (tmp_path / "whole").read_bytes()
 
 
@@ -204,21 +194,20 @@ def replace_by_one_of_the_same_size(tree):
 @pytest.mark.parametrize(
     ("options", "change", "message"),
     [
-        ({"batch_size": 4, "engine": "torch"}, None, "batch_size=2, now it is 4"),
-        ({"engine": "onnx"}, None, "begun with engine='torch', now it is 'onnx'"),
+        ({"batch_size": 4}, None, "batch_size=2, now it is 4"),
         ({}, replace_by_one_of_the_same_size, "begun with images_sha256="),
     ],
 )
 def test_another_plan_is_refused(tree, tmp_path, monkeypatch, options, change, message):
     out = tmp_path / "x.safetensors"
-    given = {"transform": SMALL, "batch_size": 2, "engine": "torch"}
+    given = {"batch_size": 2}
     stop_after_first_shard(monkeypatch)
     with pytest.raises(KeyboardInterrupt):
-        extract(tree, tiny_network(), out, **given)
+        extract(tree, tiny(), out, **given)
     if change:
         change(tree)
     with pytest.raises(ValueError, match=message):
-        extract(tree, tiny_network(), out, **given | options)
+        extract(tree, tiny(), out, **given | options)
 
 
 def test_a_foreign_folder_is_left_alone(tree, tmp_path):
@@ -229,7 +218,7 @@ def test_a_foreign_folder_is_left_alone(tree, tmp_path):
     with pytest.raises(
         FileExistsError, match=r"x\.parts is a folder that coolhead did"
     ):
-        extract(tree, tiny_network(), tmp_path / "x", transform=SMALL)
+        extract(tree, tiny(), tmp_path / "x")
     assert sorted(path.name for path in parts.iterdir()) == [
         "000000.safetensors",
         "thesis.tex",
@@ -241,38 +230,37 @@ def test_a_foreign_file_among_the_shards_is_kept(tree, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         stop_after_first_shard(patch)
         with pytest.raises(KeyboardInterrupt):
-            extract(tree, tiny_network(), out, transform=SMALL, batch_size=2)
+            extract(tree, tiny(), out, batch_size=2)
     (tmp_path / "x.parts" / "notes.txt").write_text("mine")
     monkeypatch.setattr("coolhead.lab.images.extraction.SHARD_ROWS", 4)
-    with pytest.warns(UserWarning, match=r"holds notes\.txt, which coolhead did not"):
-        extract(tree, tiny_network(), out, transform=SMALL, batch_size=2)
+    extract(tree, tiny(), out, batch_size=2)
     assert (tmp_path / "x.parts" / "notes.txt").read_text() == "mine"
     assert out.exists()
 
 
 def test_a_second_extraction_into_the_same_place_is_refused(tree, tmp_path):
-    from coolhead.lab.images.extraction import ShardFolder
-
-    plan = {"any": "plan"}
-    with ShardFolder(tmp_path / "x.parts", plan) as first:
-        with pytest.raises(BlockingIOError, match=f"use by process {os.getpid()}"):
-            extract(tree, tiny_network(), tmp_path / "x", transform=SMALL)
-        first.remove()
-    extract(tree, tiny_network(), tmp_path / "x", transform=SMALL)
+    parts = tmp_path / "x.parts"
+    parts.mkdir()
+    with (
+        extraction.only_one(parts / extraction.LOCK),
+        pytest.raises(BlockingIOError, match=f"use by process {os.getpid()}"),
+    ):
+        extract(tree, tiny(), tmp_path / "x")
+    extract(tree, tiny(), tmp_path / "x")
     assert [path.name for path in tmp_path.glob("x*")] == ["x"]
 
 
 def stop_after_first_shard(monkeypatch):
-    from coolhead.lab.images import extraction
+    shard, begun = extraction._shard, []
+
+    def once(*arguments):
+        if begun:
+            raise KeyboardInterrupt
+        begun.append(True)
+        return shard(*arguments)
 
     monkeypatch.setattr(extraction, "SHARD_ROWS", 4)
-    write = extraction.ShardFolder.write
-
-    def once(self, index, *arguments):
-        write(self, index, *arguments)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(extraction.ShardFolder, "write", once)
+    monkeypatch.setattr(extraction, "_shard", once)
 
 
 def test_corrupt_images_are_all_listed_or_skipped(tree, tmp_path):
@@ -283,12 +271,12 @@ def test_corrupt_images_are_all_listed_or_skipped(tree, tmp_path):
     out = tmp_path / "x.safetensors"
     message = r"2 unusable(.|\n)*china/1(.|\n)*flower/2"
     with pytest.raises(ValueError, match=message):
-        extract(tree, tiny_network(), out, transform=SMALL)
+        extract(tree, tiny(), out)
     assert [path.name for path in tmp_path.iterdir()] == ["images"]
     # Damaged after they were looked at.
     with pytest.raises(ValueError, match=message):
-        extract(table, tiny_network(), tmp_path / "y", transform=SMALL)
-    archive = extract(tree, tiny_network(), out, transform=SMALL, skip_bad=True)
+        extract(table, tiny(), tmp_path / "y")
+    archive = extract(tree, tiny(), out, skip_bad=True)
     assert len(archive) == 18
     assert not {"photo/china/1.jpg", "photo/flower/2.jpg"} & set(archive.ids)
     skipped = archive.metadata["extraction"]["skipped"]
@@ -299,9 +287,8 @@ def test_overflow_in_half_precision_is_an_error(tree, tmp_path):
     net = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3 * 32 * 32, 2))
     with torch.no_grad():
         net[1].weight.fill_(1e4)
-    named = {"transform": SMALL, "feature_layer": "1"}
     with pytest.raises(ValueError, match=r"not finite in float16.*float32"):
-        extract(tree, net, tmp_path / "x", **named)
+        extract(tree, Backbone(net, SMALL, "tiny", "1"), tmp_path / "x")
 
 
 @pytest.mark.parametrize(
@@ -309,35 +296,31 @@ def test_overflow_in_half_precision_is_an_error(tree, tmp_path):
     [
         ({"dtype": "float8"}, "dtype must be"),
         ({"batch_size": 0}, "batch_size"),
-        ({"transform": None}, "transform is None"),
         ({"workers": 0}, "workers"),
-        ({"engine": "tensorrt"}, "auto, onnx, torch.*found 'tensorrt'"),
-        ({"engine": "onnx", "device": "cuda"}, "found 'onnx' on 'cuda'"),
     ],
 )
 def test_bad_arguments(tree, tmp_path, arguments, message):
-    given = {"transform": SMALL} | arguments
     with pytest.raises(ValueError, match=message):
-        extract(tree, tiny_network(), tmp_path / "x", **given)
+        extract(tree, tiny(), tmp_path / "x", **arguments)
 
 
 def test_logits_of_another_width_are_refused(tree, tmp_path):
-    with pytest.raises(ValueError, match=r"\(4, 5\).*2 classes"):
-        extract(tree, tiny_network(5), tmp_path / "x", transform=SMALL, logits=True)
+    with pytest.raises(ValueError, match=r"\(20, 5\).*2 classes"):
+        extract(tree, tiny(5), tmp_path / "x", logits=True)
     assert [path.name for path in tmp_path.iterdir()] == ["images"]
 
 
 def test_no_place_to_write(tree, tmp_path):
     with pytest.raises(FileNotFoundError, match="does not exist"):
-        extract(tree, tiny_network(), tmp_path / "no" / "x", transform=SMALL)
+        extract(tree, tiny(), tmp_path / "no" / "x")
     (tmp_path / "y.parts").write_text("a file in the way")
     with pytest.raises(OSError, match=r"y\.parts"):
-        extract(tree, tiny_network(), tmp_path / "y", transform=SMALL)
+        extract(tree, tiny(), tmp_path / "y")
 
 
 def test_no_write_permission(tree):
     with pytest.raises(OSError, match=r"/proc/x\.parts"):
-        extract(tree, tiny_network(), "/proc/x", transform=SMALL)
+        extract(tree, tiny(), "/proc/x")
 
 
 @contextmanager
@@ -351,19 +334,19 @@ def files_of_at_most(n_bytes):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.mark.parametrize("limit", [1000, 1500])
+@pytest.mark.parametrize("limit", [1000, 2500])
 def test_full_disk_leaves_the_old_archive_whole(tree, tmp_path, limit):
     """First a shard does not fit, then all shards do but not the archive."""
     out = tmp_path / "x.safetensors"
-    options = {"transform": SMALL, "logits": True, "dtype": "float32"}
-    extract(tree, tiny_network(), out, **options)
+    options = {"logits": True, "dtype": "float32"}
+    extract(tree, tiny(), out, **options)
     before = out.read_bytes()
     with pytest.raises(OSError, match="cannot write"), files_of_at_most(limit):
-        extract(tree, tiny_network(), out, **options)
+        extract(tree, tiny(), out, **options)
     kept = list((tmp_path / "x.safetensors.parts").glob("[0-9]*"))
-    assert len(kept) == (limit == 1500)
+    assert len(kept) == (limit == 2500)
     assert out.read_bytes() == before
-    extract(tree, tiny_network(), out, **options)
+    extract(tree, tiny(), out, **options)
     assert out.read_bytes() == before
     assert sorted(p.name for p in tmp_path.iterdir()) == ["images", "x.safetensors"]
 
@@ -416,7 +399,6 @@ def test_command(tree, tmp_path, capsys):
     with pytest.raises(ValueError, match="know 1000 classes, the images have 2"):
         command(tree, out, logits=True)
     assert not out.exists()
-    command(tree, out, all_pixels=True)
-    told = capsys.readouterr().out
-    assert "20 rows" in told and "computed by onnx" in told
+    command(tree, out)
+    assert "20 rows" in capsys.readouterr().out
     assert load_archive(out).features.shape == (20, 1280)

@@ -1,6 +1,6 @@
 """The ten simulated maps: terrain, palette, clutter, sprites and light of each."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 
@@ -375,7 +375,16 @@ def load_formations(
 def _features(images: np.ndarray, backbone: str) -> np.ndarray:
     if backbone == "contrast":
         return contrast_features(images)
-    from coolhead.lab.images.extraction import array_features
+    from coolhead.lab.images.backbones import load_backbone
+    from coolhead.lab.images.extraction import open_network
 
+    network = load_backbone(backbone)
     # Scenes have no margin to cut off, and half the usual side costs a quarter.
-    return array_features(images, backbone, size=112, crop=1.0)
+    prepare = replace(network.transform, size=112, crop=1.0)
+    parts = []
+    with open_network(network) as run:
+        for start in range(0, len(images), 64):
+            batch = images[start : start + 64]
+            pixels = np.stack([prepare(Image.fromarray(image)) for image in batch])
+            parts.append(run(pixels)[0].numpy().astype(np.float16))
+    return np.concatenate(parts)

@@ -19,12 +19,6 @@ FrozenOption = Annotated[
 ]
 EpochsOption = Annotated[int | None, typer.Option(help="Passes over the sources.")]
 RateOption = Annotated[float | None, typer.Option(help="First learning rate.")]
-EngineOption = Annotated[
-    str, typer.Option(help="auto, onnx (ONNX Runtime, on a CPU) or torch.")
-]
-PixelsOption = Annotated[
-    bool, typer.Option("--all-pixels", help="Decode JPEGs at their full size.")
-]
 WorkersOption = Annotated[
     int | None, typer.Option(help="Threads that read images; one per core if none.")
 ]
@@ -65,9 +59,7 @@ def extract(
         str | None, typer.Option(help="Only the official list: train or test.")
     ] = None,
     dtype: Annotated[str, typer.Option(help="float16 or float32.")] = "float16",
-    engine: EngineOption = "auto",
-    all_pixels: PixelsOption = False,
-    batch_size: Annotated[int, typer.Option(help="Images per batch of torch.")] = 64,
+    batch_size: Annotated[int, typer.Option(help="Images per batch.")] = 64,
     workers: WorkersOption = None,
     device: DeviceOption = "cpu",
     skip_bad: SkipOption = False,
@@ -88,7 +80,6 @@ def extract(
         weights=weights,
         n_classes=len(images.class_names) if logits else None,
         feature_layer=layer,
-        all_pixels=all_pixels,
         new_classifier=False,
     )
     with plain_warnings():
@@ -98,17 +89,15 @@ def extract(
             out,
             logits=logits,
             dtype=dtype,
-            engine=engine,
             batch_size=batch_size,
             workers=workers,
             device=device,
             skip_bad=skip_bad,
             progress=True,
         )
-    record = archive.metadata["extraction"]
-    for skipped in record["skipped"]:
+    for skipped in archive.metadata["extraction"]["skipped"]:
         typer.echo(f"skipped: {skipped}")
-    typer.echo(f"{out}: {archive!r}, computed by {record['engine']}")
+    typer.echo(f"{out}: {archive!r}")
 
 
 def train(
@@ -134,8 +123,6 @@ def train(
     learning_rate: RateOption = None,
     small: Annotated[float, typer.Option(help="Share of every domain held out.")] = 0.2,
     seed: Annotated[int, typer.Option(help="Seed of split and training.")] = 0,
-    engine: EngineOption = "auto",
-    all_pixels: PixelsOption = False,
     workers: WorkersOption = None,
     device: DeviceOption = "cpu",
     skip_bad: SkipOption = False,
@@ -165,8 +152,6 @@ def train(
             backbone=backbone,
             weights=weights,
             size=size,
-            all_pixels=all_pixels,
-            engine=engine,
             settings=settings,
             small=small,
             random_state=seed,

