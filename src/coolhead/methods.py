@@ -243,6 +243,13 @@ METHODS: dict[str, Method] = {
         "Shift-aware", ShiftAwareTemperature, _WITH_SOURCE, sees_training_data=True
     ),
     "auto": Method("Auto", AutoCalibrator, _WITH_SOURCE, sees_training_data=True),
+    "auto-temperature": Method(
+        "Auto, temperatures alone",
+        AutoCalibrator,
+        _WITH_SOURCE,
+        options={"class_offsets": False},
+        sees_training_data=True,
+    ),
     # Other methods without target data
     "set-level-equal": Method(
         "Set-level, equal domains",

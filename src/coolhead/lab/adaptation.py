@@ -71,14 +71,11 @@ def arrive(
 
     draw : which rows of equal merit are asked for first.
     """
-    use = ("left_out", "batch", "labels") if use_batch else ("left_out", "labels")
     there = NewDomain(
-        base.calibrator,
-        *batch,
-        evidence=base.evidence,
-        use=use,
-        random_state=draw,
+        base.calibrator, *batch, evidence=base.evidence, random_state=draw
     )
+    if not use_batch:
+        there = there.without("batch")
     if not n_labels:
         return there
     rows = there.rows_to_label(n_labels)

@@ -381,10 +381,11 @@ class NewDomain:
         Scores come from the calibrator as it was fitted: a promise that rests on
         left-out domains must treat this one as they were treated.
         """
-        seen = self._state.seen
+        given = self._state.given
+        rows = self._state.plain.with_offsets(given.offsets)
         limit = find_limit(self._state.evidence, score, coverage, promise)
-        found = members(seen.logits, seen.temperature, score, limit)
-        found = self._state.given.every_class(found)
+        found = members(rows.logits, rows.temperature, score, limit)
+        found = given.every_class(found)
         return PredictionSets(found, coverage, promise, score, limit)
 
     @property
