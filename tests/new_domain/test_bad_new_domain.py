@@ -106,7 +106,7 @@ def test_who_knows_no_spread_says_so_and_is_wider(make, said):
 
 def test_rows_nobody_asked_for_are_taken_and_noted(there, world):
     rows = np.setdiff1d(np.arange(300), there.rows_to_label(100))[:30]
-    assert "were not asked for" in str(there.with_labels(rows, world[3][rows]))
+    assert "were not suggested" in str(there.with_labels(rows, world[3][rows]))
     rows = there.rows_to_label(30)
     assert "not asked" not in str(there.with_labels(rows, world[3][rows]))
 

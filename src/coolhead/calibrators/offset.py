@@ -1,7 +1,8 @@
-"""A fitted calibrator moved to one domain: its temperatures and its class offsets.
+"""A fitted calibrator corrected for one domain.
 
-log T' = m + offset + slope (log T - m), and class offsets of the domain's own. The
-slope is 1 but for files of version 0.2: class offsets serve its purpose better.
+log T' = m + offset + slope (log T - m), and class offsets of the domain. Only files of
+version 0.2 have a slope other than 1: with class offsets it changes neither loss nor
+ECE.
 """
 
 from operator import attrgetter
@@ -16,21 +17,27 @@ from coolhead.calibrators.parameters import parameters
 
 @parameters
 class OffsetTemperature(OfParts, TemperatureCalibrator):
-    """What `NewDomain` hands out: another calibrator's T(x), moved as a whole.
+    """A calibrator whose log temperatures are moved by an offset; `NewDomain` makes it.
 
     Parameters
     ----------
-    base : a fitted calibrator that divides the logits by a temperature.
-    offset : added to log T of every row.
-    slope : how much of the shape of log T(x) is kept; 1 keeps all of it.
-    middle : the log T that stays where it is when the slope changes.
+    base : TemperatureCalibrator
+        Fitted.
+    offset : float, default=0.0
+        Added to log T of every row.
+    slope : float, default=1.0
+        Factor of the deviations of log T(x) from `middle`.
+    middle : float, default=0.0
+        The log T that the slope does not change.
     class_offsets : ndarray of shape (n_classes,), default=None
-        In place of the base's; None keeps those.
+        In place of those of the base; None keeps these.
 
     Attributes
     ----------
-    temperature_ : float, the base's set-level temperature, moved alike.
-    status_ : str, that of the base and by how much it was moved.
+    temperature_ : float
+        Set-level temperature of the base, moved by the offset.
+    status_ : str
+        Status of the base, and the offset.
     """
 
     base: TemperatureCalibrator
@@ -43,16 +50,16 @@ class OffsetTemperature(OfParts, TemperatureCalibrator):
         return [self.base]
 
     def _fit(self, data: CalibrationData) -> NoReturn:
-        """Refused on every path: `NewDomain` found the offset, and nobody else can."""
+        """Refuse: only `NewDomain` learns the offset."""
         raise TypeError(
-            "OffsetTemperature is not fitted: it moves a calibrator that was; wanted "
+            "OffsetTemperature is not fitted: it moves a fitted calibrator; wanted "
             "NewDomain(calibrator, logits, features).with_labels(rows, labels)"
         )
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self.base, "n_classes_")
 
-    # What a prediction is checked against, and what coverage is measured in.
+    # Predictions are checked against these.
     n_classes_ = property(attrgetter("base.n_classes_"))  # pyright: ignore
     n_features_in_ = n_classes_
     n_features_ = property(attrgetter("base.n_features_"))  # pyright: ignore
@@ -61,19 +68,19 @@ class OffsetTemperature(OfParts, TemperatureCalibrator):
 
     @property
     def temperature_(self) -> float:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """The base's set-level temperature, moved like every row's."""
+        """Set-level temperature of the base, moved by the offset."""
         return float(np.exp(self._moved(np.log(self.base.temperature_))))
 
     @property
     def class_offsets_(self) -> np.ndarray | None:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """Those of the domain, else those of the base."""
+        """Class offsets of the domain, else of the base."""
         if self.class_offsets is None:
             return self.base.class_offsets_
         return np.asarray(self.class_offsets)
 
     @property
     def status_(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """How the base was fitted, and by how much it was moved."""
+        """Status of the base, and the offset."""
         return f"{self.base.status_}; moved by {self.offset:+.3f} in log T"
 
     def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:

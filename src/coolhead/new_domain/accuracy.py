@@ -1,4 +1,4 @@
-"""Expected accuracy of a domain: estimates weighed, labels counted, an interval."""
+"""Expected accuracy of a domain from estimates and labels, with an interval."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -26,12 +26,12 @@ BATCH_WORTH = 4.0
 LARGEST_SHIFT = 8.0
 REPRESENTATIVES = 2_000
 NORMAL_90 = 1.6448536269514722
-# The same of Student's t with the degrees of freedom that a estimate has.
+# The same quantile of Student's t with the degrees of freedom of an estimate.
 TAIL_90 = 2.131846786326649
 
 
 class Labelled(NamedTuple):
-    """Labelled rows: calibrated confidence, whether right, share they stand for."""
+    """Labelled rows: calibrated confidence, whether right, and weights."""
 
     confidence: np.ndarray
     right: np.ndarray
@@ -39,14 +39,14 @@ class Labelled(NamedTuple):
 
 
 class GroupAccuracy(NamedTuple):
-    """Of some rows: how many, and how often they are expected to be right."""
+    """Number of rows of a group, and their expected accuracy."""
 
     n_rows: int
     accuracy: Interval
 
 
 def left_out_estimate(confidence: float, evidence: Evidence | None) -> Estimate:
-    """Mean confidence is about right, as far as it was for left-out domains."""
+    """Estimate accuracy by mean confidence; the scale is its left-out error."""
     scale = PRIOR_SCALE
     if evidence is not None:
         scale = shrunk_scale(
@@ -56,7 +56,7 @@ def left_out_estimate(confidence: float, evidence: Evidence | None) -> Estimate:
 
 
 def batch_estimate(name: str, accuracy: float, evidence: Evidence) -> Estimate:
-    """What the unlabelled rows suggest, as far as that was true of left-out domains."""
+    """Attach the left-out error of an accuracy estimator to its estimate."""
     errors, noise = np.zeros(0), np.zeros(0)
     if name in evidence.estimates:
         errors, noise = evidence.errors_of(name), evidence.noise
@@ -67,8 +67,8 @@ def batch_estimate(name: str, accuracy: float, evidence: Evidence) -> Estimate:
 def find_estimates(
     rows: CalibratedRows, evidence: Evidence | None, use: Sequence[str]
 ) -> list[Estimate]:
-    """Who speaks of a domain before labels do, of the kinds of evidence in use."""
-    # Without left-out domains a default in their place: beliefs start somewhere.
+    """Estimate the accuracy of a domain before labels, by each kind in use."""
+    # Without left-out domains the default scale takes their place.
     prior = evidence if "left_out" in use else None
     found = [left_out_estimate(float(rows.confidence.mean()), prior)]
     if "batch" in use and evidence is not None:
@@ -80,10 +80,11 @@ def find_estimates(
 
 
 def combined(estimates: Sequence[Estimate], evidence: Evidence | None) -> Estimate:
-    """One estimate for all: where they put it, and how far off that was elsewhere.
+    """Combine estimates; the scale is the error of the combination where left out.
 
-    Witnesses err alike, as all of them look at the same confidences: multiplied
-    combined they would be far too sure. So each left-out domain is asked the same way.
+    All estimators use the same confidences, so their errors are correlated: the product
+    of their densities would be far too narrow. So each left-out domain is estimated by
+    the same combination.
     """
     if evidence is None:
         return Estimate("combined", _middle(estimates), INTERVAL_SCALE)
@@ -103,7 +104,7 @@ def combined(estimates: Sequence[Estimate], evidence: Evidence | None) -> Estima
 
 
 def _middle(estimates: Sequence[Estimate]) -> float:
-    """Mean of the product of what the estimates say."""
+    """Return the mean of the product of the estimates' densities."""
     centres = [estimate.centre for estimate in estimates]
     reach = 4 * max(estimate.scale for estimate in estimates)
 
@@ -114,7 +115,7 @@ def _middle(estimates: Sequence[Estimate]) -> float:
 
 
 def representatives(confidence: np.ndarray) -> np.ndarray:
-    """At most 2,000 of the confidences, evenly through their order."""
+    """Return at most 2,000 of the confidences, evenly spaced in their order."""
     if len(confidence) <= REPRESENTATIVES:
         return confidence
     places = (np.arange(REPRESENTATIVES) + 0.5) * len(confidence) / REPRESENTATIVES
@@ -124,10 +125,15 @@ def representatives(confidence: np.ndarray) -> np.ndarray:
 def believe_accuracy(
     confidence: np.ndarray, estimates: Sequence[Estimate], labelled: Labelled | None
 ) -> Belief:
-    """What is believed of the logit of the accuracy.
+    """Return the posterior of the logit of the accuracy.
 
-    confidence : calibrated confidences of the domain's rows. They are moved combined
-        on the logit scale, which reaches every accuracy.
+    Parameters
+    ----------
+    confidence : ndarray of shape (n_samples,)
+        Calibrated confidences of the domain's rows. A common shift on the logit scale
+        reaches every accuracy.
+    estimates : sequence of Estimate
+    labelled : Labelled or None
     """
     few = representatives(confidence)
 
@@ -145,7 +151,7 @@ def believe_accuracy(
 
 
 def accuracy_interval(belief: Belief, confidence: np.ndarray) -> Interval:
-    """Estimate and 90 % interval; the rows are a sample of their domain, too."""
+    """Return estimate and 90 % interval; the rows are a sample of their domain."""
     middle = belief.mean
     estimate = float(expit(middle))
     noise = float(np.std(confidence)) / np.sqrt(len(confidence))
@@ -164,13 +170,23 @@ def group_accuracy(
     spread: float,
     labelled: Labelled | None,
 ) -> GroupAccuracy:
-    """Expected accuracy of a part of a domain, which strays from the whole.
+    """Return the expected accuracy of a part of a domain.
 
-    The larger the part, the less it can: the parts combined are the whole.
+    The larger the part, the closer it is to the whole.
 
-    confidence : of the whole domain, mask : which rows the part has; whole : what is
-        believed of the domain's accuracy without the part's own labels, which would
-        count twice; spread : of parts around their domain.
+    Parameters
+    ----------
+    confidence : ndarray of shape (n_samples,)
+        Of the whole domain.
+    mask : ndarray of bool of shape (n_samples,)
+        Rows of the part.
+    whole : Belief
+        Posterior of the domain's accuracy without the part's own labels, which would
+        count twice.
+    spread : float
+        Spread of parts around their domain, on the logit scale.
+    labelled : Labelled or None
+        Labelled rows of the part.
     """
     moved = whole.mean - float(logit(confidence.mean()))
     own = confidence[mask]

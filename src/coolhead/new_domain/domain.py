@@ -1,4 +1,4 @@
-"""What `NewDomain` accepts."""
+"""A fitted calibrator in a domain it has never seen."""
 
 import copy
 import warnings
@@ -34,9 +34,11 @@ from coolhead.numerics.checks import check_domains
 from coolhead.shift.clusters import Coverage, coverage
 
 KINDS = ("left_out", "batch", "labels", "classes")
+MANY_OUTSIDE = 0.5
 
 
 def check_use(use: Sequence[str]) -> tuple[str, ...]:
+    """Check the names of kinds of evidence."""
     kinds = (use,) if isinstance(use, str) else tuple(use)
     unknown = [kind for kind in kinds if kind not in KINDS]
     if unknown:
@@ -46,26 +48,24 @@ def check_use(use: Sequence[str]) -> tuple[str, ...]:
     return kinds
 
 
-MANY_OUTSIDE = 0.5
-
-
 def percent(found: Interval) -> str:
+    """Return an estimate with its limits, in per cent."""
     estimate, low, high = (100 * v for v in (found.estimate, found.low, found.high))
     return f"{estimate:.0f} % ({low:.0f} to {high:.0f})"
 
 
 def as_sentence(there: Any) -> str:
-    """What is to be said of a new domain, the worst first."""
+    """Summarise a new domain as text, the worst first."""
     expected = f"expected accuracy {percent(there.accuracy)}"
     offsets = there.class_offsets
     if offsets is not None and offsets.any():
         expected += f", {percent(there.uncorrected_accuracy)} without class offsets"
     outside = there.outside
     if outside is None:
-        where = "whether they lie outside what was calibrated cannot be told"
+        where = "whether they lie outside the calibration data is unknown"
     else:
         share = f"{100 * outside.share_outside:.0f} %"
-        where = f"{share} of the rows lie outside what was calibrated"
+        where = f"{share} of the rows lie outside the calibration data"
     if outside is not None and outside.share_outside > MANY_OUTSIDE:
         parts = [where, expected]
     else:
@@ -80,10 +80,16 @@ def as_sentence(there: Any) -> str:
 def find_notes(
     known: Any, strata: np.ndarray, place: np.ndarray, rows: np.ndarray
 ) -> list[str]:
-    """What was missing or unusual, in sentences.
+    """List as text what was missing or unusual.
 
-    known : the evidence or None; place : of each row in its stratum's queue; rows :
-        those with labels.
+    Parameters
+    ----------
+    known : Evidence or None
+    strata : ndarray of shape (n_samples,)
+    place : ndarray of shape (n_samples,)
+        Position of each row in the queue of its stratum.
+    rows : ndarray of shape (n_labels,)
+        Labelled rows.
     """
     found = []
     if known is None:
@@ -97,14 +103,14 @@ def find_notes(
     strange = int((place[rows] >= taken[strata[rows]]).sum())
     if strange:
         found.append(
-            f"{strange} labelled rows were not asked for by rows_to_label: they "
-            "are taken as drawn at random among rows of like confidence"
+            f"{strange} labelled rows were not suggested by rows_to_label: they "
+            "are taken as drawn at random among rows of similar confidence"
         )
     return found
 
 
 def steps(there: Any) -> list[tuple[str, Interval]]:
-    """Expected accuracy as each kind of evidence is added."""
+    """Return the expected accuracy as each kind of evidence is added."""
     found = [("left-out domains", there.without("batch", "labels").accuracy)]
     if len(there.estimates) > 1:
         found.append(("+ unlabelled rows", there.without("labels").accuracy))
@@ -118,7 +124,7 @@ def _n_used(there: Any) -> int:
 
 
 def as_html(there: Any) -> str:
-    """The sentence and a table of the steps."""
+    """Return the summary and a table of the steps as HTML."""
     rows = "".join(
         f"<tr><td>{escape(name)}</td><td>{percent(found)}</td></tr>"
         for name, found in steps(there)
@@ -130,7 +136,7 @@ def as_html(there: Any) -> str:
 
 
 def draw(there: Any, ax: Any) -> Any:
-    """Intervals, one line for each step."""
+    """Draw the interval of each step."""
     import matplotlib.pyplot as plt
 
     if ax is None:
@@ -148,35 +154,48 @@ def draw(there: Any, ax: Any) -> Any:
 class NewDomain:
     """A fitted calibrator and unlabelled rows of a domain it has never seen.
 
-    It answers how often the classifier is right there, how sure that is, which rows
-    to label to know better, and when not to answer. Nothing is ever changed:
-    `with_labels` gives a new object.
+    Estimates how often the classifier is right there, with an interval; chooses rows to
+    label; corrects temperatures and class offsets for the domain. No method changes the
+    object: `with_labels` and `without` return new ones.
 
     Parameters
     ----------
-    calibrator : fitted, one that divides the logits by a temperature; or a
-        `CalibratedClassifier` around one, which then takes X in place of logits and
-        features, and labels as it knows them.
-    logits, features : (n, k) and (n, d) of the new domain's rows; target data without
-        labels, which moves the answer unless `use` leaves out "batch".
-    evidence : what `learn_evidence` found on left-out domains; None takes what the
-        calibrator carries as `evidence_`.
-    use : kinds of evidence that may move the answer, out of "left_out", "batch",
-        "labels"; and "classes", without which predicted classes are kept.
-    random_state : of the order in which rows are asked for.
-    row_numbers, drawn_from : where these rows are a sample of more: their numbers
-        there, ascending, by which `rows_to_label` and `with_labels` then name them,
-        and of how many.
+    calibrator : TemperatureCalibrator or CalibratedClassifier
+        Fitted. A `CalibratedClassifier` takes X in place of logits and features, and
+        labels by its own class names.
+    logits : array-like of shape (n_samples, n_classes)
+        Rows of the new domain. Unlabelled target data: they change the result unless
+        `use` leaves out "batch".
+    features : array-like of shape (n_samples, n_features), default=None
+    evidence : Evidence, default=None
+        Result of `learn_evidence`; None takes `calibrator.evidence_`.
+    use : sequence of {"left_out", "batch", "labels", "classes"}, default=all
+        Kinds of evidence that may change the result. Without "classes" the predicted
+        class of every row is kept.
+    random_state : int, default=0
+        Seed of the order in which rows are suggested for labelling.
+    row_numbers : array-like of int of shape (n_samples,), default=None
+        Numbers of the rows in a larger file that these are a sample of, ascending;
+        `rows_to_label` and `with_labels` use them.
+    drawn_from : int, default=None
+        Number of rows that the sample was drawn from.
 
     Attributes
     ----------
-    accuracy : Interval, expected accuracy of `calibrator` with its 90 % limits.
-    uncorrected_accuracy : Interval, that of predictions without class offsets.
-    class_offsets : (k,) added to the scaled logits in this domain; None without any.
-    calibrator : an ordinary calibrator for this domain.
-    estimates : dict of `Estimate`, what moved the answer and how surely.
-    outside : Coverage of the features, or None where it cannot be told.
-    notes : list of str, what was missing.
+    accuracy : Interval
+        Expected accuracy of the predictions of `calibrator`, with 90 % limits.
+    uncorrected_accuracy : Interval
+        Expected accuracy of the classifier's own predictions.
+    class_offsets : ndarray of shape (n_classes,) or None
+        Added to the scaled logits in this domain.
+    calibrator : TemperatureCalibrator or CalibratedClassifier
+        The calibrator corrected for this domain. It predicts, saves and exports.
+    estimates : dict of str to Estimate
+        Estimates of the accuracy before labels, and their scales.
+    outside : Coverage or None
+        Which rows lie outside the calibration data; None where that is unknown.
+    notes : list of str
+        What was missing or unusual.
 
     Examples
     --------
@@ -188,9 +207,10 @@ class NewDomain:
     ...     cal, seen.logits, seen.labels, sample_domain=seen.domains
     ... )
     >>> there = ch.NewDomain(cal, unseen.logits, evidence=known)
-    >>> rows = there.rows_to_label(20)    # then ask somebody
-    >>> told = there.with_labels(rows, unseen.labels[rows]).accuracy
-    >>> bool(told.low < (unseen.logits.argmax(1) == unseen.labels).mean() < told.high)
+    >>> rows = there.rows_to_label(20)
+    >>> found = there.with_labels(rows, unseen.labels[rows]).accuracy
+    >>> truth = (unseen.logits.argmax(1) == unseen.labels).mean()
+    >>> bool(found.low < truth < found.high)
     True
     """
 
@@ -238,7 +258,7 @@ class NewDomain:
 
     @cached_property
     def outside(self) -> Coverage | None:
-        """Which rows lie where no calibration data was; None if nothing tells."""
+        """Which rows lie outside the calibration data; None where that is unknown."""
         given, evidence = self._state.given, self._state.evidence
         regions = None if evidence is None else evidence.regions
         if regions is None:
@@ -249,7 +269,7 @@ class NewDomain:
 
     @property
     def estimates(self) -> dict[str, Estimate]:
-        """What is known before labels: where each puts the logit of the accuracy."""
+        """Estimates of the logit of the accuracy before labels."""
         return self._state.estimates
 
     @property
@@ -269,7 +289,7 @@ class NewDomain:
 
     @cached_property
     def uncorrected_accuracy(self) -> Interval:
-        """The same of the classifier's own predictions, without class offsets."""
+        """Expected accuracy of the classifier's predictions without class offsets."""
         return self.without("classes").accuracy
 
     @property
@@ -279,7 +299,7 @@ class NewDomain:
 
     @property
     def calibrator(self) -> Any:
-        """What was given, moved to this domain: it predicts, saves and exports."""
+        """The calibrator corrected for this domain."""
         return self._state.calibrator
 
     def by_class(self) -> dict[Any, GroupAccuracy]:
@@ -289,10 +309,15 @@ class NewDomain:
         return self._state.accuracy_by(names)
 
     def by_group(self, groups: ArrayLike) -> dict[Any, GroupAccuracy]:
-        """Expected accuracy of each group of rows; groups : (n,) names.
+        """Return the expected accuracy of each group of rows.
 
-        How far groups stray is learned from predicted classes of left-out domains; of
-        groups that differ more than these, the intervals promise too much.
+        The spread of groups is learned from the predicted classes of left-out domains.
+        Intervals are too narrow for groups that differ more than these.
+
+        Parameters
+        ----------
+        groups : array-like of shape (n_samples,)
+            Name of the group of each row.
         """
         names = check_domains(groups, self.n_rows, "groups")
         return self._state.accuracy_by(names)
@@ -300,15 +325,21 @@ class NewDomain:
     def rows_to_label(
         self, n: int | None = None, *, width: float | None = None
     ) -> np.ndarray:
-        """Row numbers whose labels would tell most; never one that has a label.
+        """Choose the unlabelled rows whose labels narrow the estimates most.
+
+        The same call returns the same rows, and a smaller `n` the first of them.
 
         Parameters
         ----------
-        n : how many.
-        width : instead: as many as should bring the 90 % interval of the accuracy
-            down to this width (0.1 for ten points).
+        n : int, default=None
+            Number of rows.
+        width : float, default=None
+            In place of `n`: as many rows as should narrow the 90 % interval of the
+            accuracy to this width (0.1 for ten points).
 
-        The same call gives the same rows, and a smaller n the first of them.
+        Returns
+        -------
+        rows : ndarray of int of shape (n,)
         """
         if (n is None) == (width is None):
             raise ValueError(f"n is {n} and width is {width}; wanted one of the two")
@@ -325,10 +356,16 @@ class NewDomain:
         return self._numbers[choose_rows(sure, known.strata, place, labelled, n)]
 
     def with_labels(self, rows: Any, labels: ArrayLike) -> Self:
-        """The same domain, knowing the labels of these rows, too.
+        """Return the same domain with the labels of some rows.
 
-        rows, labels : (m,) row numbers of the batch, best those of `rows_to_label`,
-            and the true class of each. Labels of several calls add up.
+        Labels of several calls add up.
+
+        Parameters
+        ----------
+        rows : array-like of int of shape (n_labels,)
+            Row numbers, best those of `rows_to_label`.
+        labels : array-like of shape (n_labels,)
+            True class of each.
         """
         known, rows = self._state, check_rows(rows, self._numbers)
         labels = known.given.encode(labels, rows)
@@ -337,7 +374,7 @@ class NewDomain:
         return self._with_state(known.changed(rows=rows, labels=labels))
 
     def without(self, *kinds: str) -> Self:
-        """The same domain with some kinds of evidence switched off."""
+        """Return the same domain without some kinds of evidence."""
         check_use(kinds)
         kept = tuple(kind for kind in self._state.use if kind not in kinds)
         return self._with_state(self._state.changed(use=kept))
@@ -373,13 +410,18 @@ class NewDomain:
     def sets(
         self, coverage: float = 0.9, *, promise: str = "new_domain", score: str = "lac"
     ) -> PredictionSets:
-        """Sets of classes that hold the true one with a promised probability.
-
-        promise : "pooled", "every_domain" or "new_domain"; see `PredictionSets`.
-        score : "lac", the smallest sets on average, or "aps", which adapts to rows.
+        """Return sets of classes that hold the true one with a promised probability.
 
         Scores come from the calibrator as it was fitted: a promise that rests on
-        left-out domains must treat this one as they were treated.
+        left-out domains must treat this domain as they were treated.
+
+        Parameters
+        ----------
+        coverage : float, default=0.9
+        promise : {"pooled", "every_domain", "new_domain"}, default="new_domain"
+            See `PredictionSets`.
+        score : {"lac", "aps"}, default="lac"
+            "lac" gives the smallest sets on average, "aps" adapts to rows.
         """
         given = self._state.given
         rows = self._state.plain.with_offsets(given.offsets)
@@ -390,7 +432,7 @@ class NewDomain:
 
     @property
     def notes(self) -> list[str]:
-        """What was missing, in sentences."""
+        """What was missing or unusual, as text."""
         known = self._state
         place = asking_order(known.strata, self._random_state)
         return find_notes(known.evidence, known.strata, place, known.rows)
@@ -404,5 +446,5 @@ class NewDomain:
         return as_html(self)
 
     def plot(self, ax: Any = None) -> Any:
-        """Expected accuracy as each kind of evidence is added; returns the axes."""
+        """Draw the expected accuracy for each kind of evidence; return the axes."""
         return draw(self, ax)

@@ -1,4 +1,4 @@
-"""What `NewDomain` is made of: a calibrator and logits, or a classifier and its X."""
+"""The rows of a new domain, and what evidence says of them."""
 
 import copy
 from dataclasses import dataclass, replace
@@ -54,17 +54,24 @@ from coolhead.numerics.classes import (
 )
 from coolhead.numerics.weights import masked_rows
 
-# Parts of the labels; each is judged by class offsets that the others decided.
+# Folds of the labels; each is scored with class offsets learned from the others.
 LABEL_FOLDS = 5
 
 
 class Inputs(NamedTuple):
-    """The rows of a new domain as the calibrator sees them.
+    """Checked rows of a new domain, and the calibrator they belong to.
 
-    calibrator : of logits. logits, features : checked, the latter None without.
-    classes : names of the columns where they are known, else None.
-    columns : names of the columns as given, which may be in another order.
-    model : the classifier around the calibrator, or None.
+    Attributes
+    ----------
+    calibrator : TemperatureCalibrator
+    logits : ndarray of shape (n_samples, n_classes)
+    features : ndarray of shape (n_samples, n_features) or None
+    classes : ndarray of shape (n_classes,) or None
+        Names of the columns, where known.
+    columns : tuple or None
+        Names of the columns as given, perhaps in another order.
+    model : CalibratedClassifier or None
+        The classifier around the calibrator.
     """
 
     calibrator: Any
@@ -82,7 +89,11 @@ class Inputs(NamedTuple):
     def encode(self, labels: Any, rows: np.ndarray) -> np.ndarray:
         """Return the column of each label, -1 for a class the estimator never saw.
 
-        rows : numbers of the labelled rows, for messages.
+        Parameters
+        ----------
+        labels : array-like of shape (n_labels,)
+        rows : ndarray of shape (n_labels,)
+            Numbers of the labelled rows, for messages.
         """
         settings: dict[str, Any] = {"rows": rows}
         if self.model is None:
@@ -97,14 +108,14 @@ class Inputs(NamedTuple):
         return class_positions(classes, self.model.calibrated_classes)[codes]
 
     def every_class(self, columns: np.ndarray) -> np.ndarray:
-        """Columns (n, k) in the order of the classifier's `classes_`, if there is one.
+        """Return columns in the order of the classifier's `classes_`, if there is one.
 
         A class that its estimator never saw has a column of zeros.
         """
         return columns if self.model is None else self.model._all_classes(columns)
 
     def around(self, calibrator: Any) -> Any:
-        """The same classifier with another calibrator; that itself, without one."""
+        """Return the classifier, if there is one, with another calibrator."""
         if self.model is None:
             return calibrator
         moved = copy.copy(self.model)
@@ -148,11 +159,20 @@ def _check(
 
 @dataclass(frozen=True, eq=False)
 class DomainState:
-    """The rows of a new domain, what is known of them, and what may be used of that.
+    """The rows of a new domain, their labels, and the evidence in use.
 
-    given, plain : the rows as they came, and with the calibrator's temperatures.
-    evidence : of left-out domains, or None; use : kinds that may move the answer.
-    strata : (n,) of each row. rows, labels : (m,) where the label is known, and it.
+    Attributes
+    ----------
+    given : Inputs
+    plain : CalibratedRows
+        The rows with the calibrator's temperatures, without class offsets.
+    evidence : Evidence or None
+    use : tuple of str
+        Kinds of evidence that may change the result.
+    strata : ndarray of shape (n_samples,)
+        Stratum of each row, for labelling.
+    rows, labels : ndarray of shape (n_labels,)
+        Labelled rows and the columns of their classes.
     """
 
     given: Inputs
@@ -164,9 +184,9 @@ class DomainState:
     labels: np.ndarray
 
     def changed(self, **changes: Any) -> Self:
-        """The same with other labels, or less to be used."""
+        """Return the same domain with other labels or other kinds of evidence."""
         new = replace(self, **changes)
-        # What unlabelled rows say takes a while to find, and labels do not change it.
+        # Labels do not change what depends on unlabelled rows alone; keep it.
         kept = () if "use" in changes else ("offsets_before_labels",)
         if "use" not in changes and self.class_offsets is None:
             kept = ("seen", "curve", "estimates")
@@ -177,7 +197,7 @@ class DomainState:
 
     @cached_property
     def offsets_before_labels(self) -> np.ndarray | None:
-        """Class offsets (n_classes,) by all but labels; None where none are used."""
+        """Class offsets by all evidence but labels; None where none are used."""
         if "classes" not in self.use:
             return None
         own, known = self.given.offsets, self.evidence
@@ -192,11 +212,11 @@ class DomainState:
 
     @cached_property
     def class_offsets(self) -> np.ndarray | None:
-        """Class offsets (n_classes,) of this domain; None where none are used."""
+        """Class offsets of this domain, (n_classes,); None where none are used."""
         return self._offsets_by(np.arange(len(self.rows)))
 
     def _offsets_by(self, some: np.ndarray) -> np.ndarray | None:
-        """Class offsets by some of the labels, given by their places."""
+        """Return class offsets learned from some of the labels, given by position."""
         start, known = self.offsets_before_labels, self.evidence
         possible = some[self.possible[some]]
         spread = None if known is None else known.offset_spread
@@ -214,7 +234,7 @@ class DomainState:
 
     @property
     def possible(self) -> np.ndarray:
-        """(m,) True for labels in use; classes of probability zero teach nothing."""
+        """True for labels in use, (n_labels,); classes of probability zero are not."""
         if "labels" not in self.use:
             return np.zeros(len(self.rows), bool)
         masked = masked_rows(self.plain.logits[self.rows], self.labels)
@@ -227,9 +247,9 @@ class DomainState:
 
     @cached_property
     def labelled_seen(self) -> CalibratedRows:
-        """The labelled rows, by class offsets that other labels decided.
+        """The labelled rows, with class offsets learned from the other labels.
 
-        The offsets fit the rows that decided them better than they fit others.
+        Offsets fit the rows they were learned from better than they fit others.
         """
         plain, places = self.plain.take(self.rows), np.arange(len(self.rows))
         offsets = self.class_offsets
@@ -244,11 +264,11 @@ class DomainState:
 
     @cached_property
     def estimates(self) -> dict[str, Estimate]:
-        """What is known before labels: where each puts the logit of the accuracy."""
+        """Estimates of the logit of the accuracy before labels."""
         offsets = None if self.class_offsets is None else self.given.offsets
         fitted = self.plain.with_offsets(offsets)
-        # Left-out domains were judged by the class offsets of the fit. What is found
-        # with these rows is carried over to the offsets of this domain.
+        # Left-out domains were scored with the class offsets of the fit. Estimates are
+        # made with these, then moved by the change of mean confidence.
         moved = logit(self.seen.confidence.mean()) - logit(fitted.confidence.mean())
         return {
             one.name: one._replace(centre=one.centre + float(moved))
@@ -257,13 +277,13 @@ class DomainState:
 
     @property
     def prior(self) -> Estimate:
-        """All that is known before labels, in one, with the spread of its errors."""
+        """The combined estimate before labels, with the spread of its errors."""
         known = self.evidence if "left_out" in self.use else None
         return combined(list(self.estimates.values()), known)
 
     @cached_property
     def belief(self) -> Belief:
-        """Where the logit of the accuracy lies."""
+        """Posterior of the logit of the accuracy."""
         return self._believe(self._labelled())
 
     @cached_property
@@ -273,11 +293,11 @@ class DomainState:
 
     @cached_property
     def moved(self) -> OffsetTemperature:
-        """The calibrator, moved to this domain."""
+        """The calibrator, corrected for this domain."""
         estimates, line = list(self.estimates.values()), np.log(self.seen.temperature)
         labelled = self.labelled_logits(line)
         offset = 0.0
-        # Left-out domains tell how far off it may be, not in which direction.
+        # Left-out domains alone give the size of the offset, not its sign.
         if labelled is not None or len(estimates) > 1:
             offset = best_offset(self.curve, estimates, labelled)
         moved, offsets = self.given.calibrator, self.class_offsets
@@ -300,7 +320,7 @@ class DomainState:
         return confidence_curve(self.seen.logits, lines, self.seen.confidence)
 
     def accuracy_by(self, groups: np.ndarray) -> dict[Any, GroupAccuracy]:
-        """Expected accuracy of each group of rows; groups : (n,) names."""
+        """Return the expected accuracy of each group of rows, by its name."""
         spread = GROUP_SPREAD if self.evidence is None else self.evidence.group_spread
         found = {}
         for name in np.unique(groups).tolist():
@@ -312,7 +332,7 @@ class DomainState:
         return found
 
     def labelled_logits(self, log_temperature: np.ndarray) -> LabelledLogits | None:
-        """The labelled rows, if any may be used; log_temperature : (n,) of all rows."""
+        """Return the labelled rows in use, with the log T of all rows given."""
         possible = self.possible
         if not possible.any():
             return None
@@ -323,7 +343,7 @@ class DomainState:
         return believe_accuracy(self.seen.confidence, [self.prior], labelled)
 
     def _labelled(self, wanted: np.ndarray | None = None) -> Labelled | None:
-        """The labelled rows, or those of them that a mask picks."""
+        """Return the labelled rows, or those that a mask selects."""
         if "labels" not in self.use:
             return None
         rows = self.rows if wanted is None else self.rows[wanted[self.rows]]

@@ -1,8 +1,8 @@
-"""Which rows to label, and what each labelled row then stands for.
+"""Which rows to label, and the weights of labelled rows.
 
 Strata of equal total uncertainty by calibrated confidence; rows are taken where they
 narrow the estimate most (Neyman). A stratum's labelled rows share its weight, so the
-weights follow from which rows are labelled, however they came to be.
+weights follow from which rows are labelled.
 """
 
 import heapq
@@ -20,12 +20,12 @@ LEAST_UNCERTAINTY = 0.05
 
 
 def uncertainty(confidence: np.ndarray) -> np.ndarray:
-    """Standard deviation of a row's correctness, never quite zero."""
+    """Return the standard deviation of a row's correctness, bounded from below."""
     return np.maximum(np.sqrt(confidence * (1 - confidence)), LEAST_UNCERTAINTY)
 
 
 def find_strata(confidence: np.ndarray) -> np.ndarray:
-    """(n,) stratum of each row, by confidence, of about equal total uncertainty."""
+    """Return the stratum of each row, by confidence, of equal total uncertainty."""
     order = np.argsort(confidence, kind="stable")
     summed = np.cumsum(uncertainty(confidence)[order])
     strata = np.empty(len(confidence), np.intp)
@@ -35,7 +35,7 @@ def find_strata(confidence: np.ndarray) -> np.ndarray:
 
 
 def asking_order(strata: np.ndarray, random_state: int) -> np.ndarray:
-    """(n,) place of each row in the queue of its stratum, 0 for the first."""
+    """Return the position of each row in the queue of its stratum, 0 for the first."""
     shuffled = np.random.default_rng(random_state).permutation(len(strata))
     order = shuffled[np.argsort(strata[shuffled], kind="stable")]
     sizes = np.bincount(strata, minlength=STRATA)
@@ -52,9 +52,19 @@ def choose_rows(
     labelled: np.ndarray,
     count: int,
 ) -> np.ndarray:
-    """The next rows to label, the most telling strata first; none is asked for twice.
+    """Choose the next unlabelled rows, from the most informative strata first.
 
-    labelled : (n,) True for rows whose label is known.
+    Parameters
+    ----------
+    confidence : ndarray of shape (n_samples,)
+    strata, place : ndarray of shape (n_samples,)
+        Stratum of each row, and its position in the queue of the stratum.
+    labelled : ndarray of bool of shape (n_samples,)
+    count : int
+
+    Returns
+    -------
+    rows : ndarray of shape (count,)
     """
     spread = np.bincount(strata, uncertainty(confidence), STRATA)
     taken = np.bincount(strata[labelled], minlength=STRATA)
@@ -76,20 +86,20 @@ def choose_rows(
 
 
 def label_weights(strata: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Share of the batch each labelled row stands for; the shares sum to one.
+    """Return the share of the batch that each labelled row represents.
 
-    A stratum without labels is told by the nearest one with some.
+    The nearest stratum with labels represents a stratum without. Shares sum to one.
     """
     sizes = np.bincount(strata, minlength=STRATA)
     taken = np.bincount(strata[rows], minlength=STRATA)
-    told = np.flatnonzero(taken)
-    distance = np.abs(np.arange(STRATA)[:, None] - told)
-    mass = np.bincount(told[distance.argmin(axis=1)], sizes, STRATA)
+    known = np.flatnonzero(taken)
+    distance = np.abs(np.arange(STRATA)[:, None] - known)
+    mass = np.bincount(known[distance.argmin(axis=1)], sizes, STRATA)
     return (mass / np.maximum(taken, 1))[strata[rows]] / len(strata)
 
 
 def check_row_numbers(numbers: Any, n_rows: int) -> np.ndarray:
-    """What the rows of a batch are called: their own order, or where they came from."""
+    """Check the numbers of the rows of a batch; by default, 0, 1, 2, ..."""
     if numbers is None:
         return np.arange(n_rows)
     found = np.asarray(numbers)
@@ -103,7 +113,7 @@ def check_row_numbers(numbers: Any, n_rows: int) -> np.ndarray:
 
 
 def check_rows(rows: Any, numbers: np.ndarray) -> np.ndarray:
-    """Numbers of rows, (m,), all of them among those of the batch."""
+    """Check row numbers, all of them among those of the batch."""
     found = np.asarray(rows)
     if found.ndim == 1 and not len(found):
         raise ValueError("rows is empty; wanted at least one labelled row")
@@ -118,14 +128,13 @@ def check_rows(rows: Any, numbers: np.ndarray) -> np.ndarray:
         whole = numbers[-1] == len(numbers) - 1
         wanted = f"numbers from 0 to {numbers[-1]}" if whole else "rows of the sample"
         raise ValueError(
-            f"rows holds {wrong[0]}, which was not asked for and is no row of this "
-            f"batch; wanted {wanted}"
+            f"rows holds {wrong[0]}, which is no row of this batch; wanted {wanted}"
         )
     return found.astype(np.intp)
 
 
 def check_free(n: Any, labelled: np.ndarray) -> int:
-    """A number of rows that can still be asked for; labelled : (n,) who cannot."""
+    """Check that so many rows have no label yet."""
     free = int((~labelled).sum())
     if check_count(n, "n") > free:
         raise ValueError(
@@ -136,7 +145,7 @@ def check_free(n: Any, labelled: np.ndarray) -> int:
 
 
 def check_reachable(width: float, n: int, labelled: np.ndarray) -> None:
-    """Refuse a width that more labels would be needed for than there are rows."""
+    """Refuse a width that needs more labels than there are rows."""
     free = int((~labelled).sum())
     if n > free:
         raise ValueError(
@@ -148,7 +157,7 @@ def check_reachable(width: float, n: int, labelled: np.ndarray) -> None:
 def merge_labels(
     rows: np.ndarray, labels: np.ndarray, more_rows: np.ndarray, more: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """All labelled rows once, ascending; the order they came in leaves no trace."""
+    """Merge labelled rows, ascending, each once; their order does not matter."""
     every = np.concatenate([rows, more_rows])
     codes = np.concatenate([labels, more])
     merged, first = np.unique(every, return_index=True)
@@ -167,7 +176,7 @@ def merge_labels(
 def labels_for_width(
     width: float, belief: Belief, now: Interval, confidence: np.ndarray
 ) -> int:
-    """How many further labels should narrow the interval to this width."""
+    """Return how many further labels should narrow the interval to a width."""
     if not 0 < width < 1:
         raise ValueError(f"width is {width}; wanted a share between 0 and 1")
     if now.high - now.low <= width:
@@ -179,7 +188,7 @@ def labels_for_width(
     wanted = (width / (2 * NORMAL_90 * slope)) ** -2
     prior = belief.deviation**-2
     moved = belief.mean - float(logit(confidence.mean()))
-    # One label drawn by Neyman's allocation tells this much of the logit.
+    # Information about the logit of one label drawn by Neyman's allocation.
     sure = expit(logit(confidence) + moved)
     each = (slope / float(uncertainty(sure).mean())) ** 2
     return max(1, int(np.ceil((wanted - prior) / each)))

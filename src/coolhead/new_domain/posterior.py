@@ -18,7 +18,7 @@ SMALLEST_VARIANCE = 0.005
 
 
 class Belief(NamedTuple):
-    """A probability for each point of a grid, both (g,)."""
+    """A distribution on a grid: points and their probabilities, (n_points,) each."""
 
     grid: np.ndarray
     probability: np.ndarray
@@ -32,20 +32,20 @@ class Belief(NamedTuple):
         return float(np.sqrt(self.probability @ np.square(self.grid - self.mean)))
 
     def quantile(self, share: float) -> float:
-        """The value below which `share` of the probability lies."""
+        """Return the value below which `share` of the probability lies."""
         below = np.cumsum(self.probability) - self.probability / 2
         return float(np.interp(share, below, self.grid))
 
 
 class Estimate(NamedTuple):
-    """One piece of evidence: where it puts the logit of accuracy, and how surely."""
+    """An estimate of the logit of an accuracy, and its scale."""
 
     name: str
     centre: float
     scale: float
 
     def log_density(self, values: np.ndarray) -> np.ndarray:
-        """Student's t, up to a constant."""
+        """Return the log density of Student's t, up to a constant."""
         away = np.square((values - self.centre) / self.scale)
         return -(TAILS + 1) / 2 * np.log1p(away / TAILS)
 
@@ -56,7 +56,7 @@ def believe(
     high: float,
     points: int = POINTS,
 ) -> Belief:
-    """The normalised density between two limits; looks closer where it is narrow."""
+    """Normalise a density between two limits, on a finer grid where it is narrow."""
     while True:
         grid = np.linspace(low, high, points)
         logs = log_density(grid)
@@ -70,12 +70,12 @@ def believe(
 
 
 def expit(value: np.ndarray | float) -> np.ndarray:
-    """The inverse of `logit`."""
+    """Return the inverse of `logit`."""
     return 1 / (1 + np.exp(-np.asarray(value, np.float64)))
 
 
 def mean_shifted(confidence: np.ndarray, shift: np.ndarray) -> np.ndarray:
-    """Mean of expit(logit(confidence) + shift) for each shift, (g,)."""
+    """Return the mean of expit(logit(confidence) + shift) for each shift."""
     logits, total = logit(confidence), np.zeros(len(shift))
     for rows in row_blocks(len(logits), len(shift)):
         total += expit(logits[rows, None] + shift).sum(axis=0)
@@ -83,7 +83,7 @@ def mean_shifted(confidence: np.ndarray, shift: np.ndarray) -> np.ndarray:
 
 
 def shift_to(confidence: np.ndarray, accuracy: float) -> float:
-    """The shift of all logits of confidence that makes their mean this accuracy."""
+    """Find the shift of the logits of confidence that makes their mean an accuracy."""
     wanted, low, high = float(logit(accuracy)), -30.0, 30.0
     for _ in range(6):
         shifts = np.linspace(low, high, 33)
@@ -96,18 +96,30 @@ def shift_to(confidence: np.ndarray, accuracy: float) -> float:
 def label_log_density(
     confidence: np.ndarray, right: np.ndarray, weights: np.ndarray, shift: np.ndarray
 ) -> np.ndarray:
-    """How well labels agree with confidences shifted on the logit scale, (g,).
+    """Return the log density of labels for confidences shifted on the logit scale.
 
-    The square of sum w (right - c) over twice its variance: what Wilson's interval is
-    made of, with confidences in place of one common share, so that rows whose fate was
-    clear beforehand say little. Its maximum is where the weighted mean of confidence
-    and that of correctness agree. Weights sum to one.
+    The square of sum w (right - c) over twice its variance: Wilson's interval with
+    confidences in place of one common share, so that rows of extreme confidence carry
+    little weight. Its maximum is where the weighted means of confidence and of
+    correctness agree.
+
+    Parameters
+    ----------
+    confidence : ndarray of shape (n_labels,)
+    right : ndarray of bool of shape (n_labels,)
+    weights : ndarray of shape (n_labels,)
+        They sum to one.
+    shift : ndarray of shape (n_points,)
+
+    Returns
+    -------
+    log_density : ndarray of shape (n_points,)
     """
     c = expit(logit(confidence)[:, None] + shift)
     miss = right[:, None] - c
     excess = weights @ miss
-    # Where confidence is wrong about single rows its own variance is too small, but
-    # what few rows show of it is noisy: half and half.
+    # Where confidence is wrong about single rows its own variance is too small, and
+    # the observed variance of few rows is noisy: use half of each.
     expected = np.square(weights) @ np.maximum(c * (1 - c), SMALLEST_VARIANCE)
     seen = np.square(weights) @ np.square(miss - excess)
     return -np.square(excess) / (expected + seen)

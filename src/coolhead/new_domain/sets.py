@@ -12,7 +12,7 @@ from coolhead.numerics.blocks import row_blocks
 def members(
     logits: np.ndarray, temperature: np.ndarray, kind: str, limit: float
 ) -> np.ndarray:
-    """(n, k) True for the classes of each row's set; the likeliest is always in."""
+    """Return True for the classes of each row's set; the likeliest is always in."""
     found = np.empty(logits.shape, bool)
     for rows in row_blocks(*logits.shape):
         scores = class_scores(logits[rows], temperature[rows], kind)
@@ -30,13 +30,16 @@ class PredictionSets:
 
     Attributes
     ----------
-    members : (n, k) True where a class belongs to the row's set; columns as those of
-        the calibrator's (or classifier's) `predict_proba`.
-    coverage : the promised share of rows whose set holds the true class.
-    promise : "pooled", rows like the pooled calibration rows; "every_domain", rows of
-        each calibration domain by itself; "new_domain", a row of a domain drawn like
-        the calibration domains were.
-    score, limit : "lac" or "aps", and the largest score that is let in.
+    members : ndarray of bool of shape (n_samples, n_classes)
+        True where a class belongs to the row's set; columns as in `predict_proba`.
+    coverage : float
+        Promised share of rows whose set holds the true class.
+    promise : {"pooled", "every_domain", "new_domain"}
+        For rows like the pooled calibration rows; for rows of each calibration domain
+        by itself; for a row of a domain drawn like the calibration domains were.
+    score : {"lac", "aps"}
+    limit : float
+        Largest conformal score of a class in a set.
 
     Examples
     --------
@@ -60,7 +63,7 @@ class PredictionSets:
 
     @property
     def sizes(self) -> np.ndarray:
-        """(n,) number of classes in each set."""
+        """Number of classes in each set, (n_samples,)."""
         return self.members.sum(axis=1)
 
     def __str__(self) -> str:
@@ -71,7 +74,7 @@ class PredictionSets:
 
 
 def find_limit(known: Any, score: str, coverage: float, promise: str) -> float:
-    """`score_limit` of what a calibrator carries as evidence, or a refusal."""
+    """Return the `score_limit` of a calibrator's evidence."""
     if score not in SCORES:
         raise ValueError(f"score is {score!r}; wanted one of {', '.join(SCORES)}")
     if known is None:
@@ -85,9 +88,14 @@ def find_limit(known: Any, score: str, coverage: float, promise: str) -> float:
 def score_limit(
     scores: np.ndarray, domains: np.ndarray, coverage: float, promise: str
 ) -> float:
-    """The largest conformal score to let in, so that the promise holds.
+    """Return the largest conformal score of a class in a set.
 
-    scores, domains : (r,) each, of labelled calibration rows.
+    Parameters
+    ----------
+    scores, domains : ndarray of shape (n_scores,)
+        Of labelled calibration rows.
+    coverage : float
+    promise : {"pooled", "every_domain", "new_domain"}
     """
     if promise not in PROMISES:
         raise ValueError(f"promise is {promise!r}; wanted one of {', '.join(PROMISES)}")
@@ -114,12 +122,12 @@ def score_limit(
 
 
 def domains_needed(coverage: float) -> int:
-    """The fewest domains m with m / (m + 1) >= coverage."""
+    """Return the smallest number of domains m with m / (m + 1) >= coverage."""
     return int(np.ceil(coverage / (1 - coverage) - 1e-9))
 
 
 def _quantile(scores: np.ndarray, mass: np.ndarray, coverage: float) -> float:
-    """Smallest score with `coverage` below it; infinite where the mass ends first."""
+    """Return the smallest score with `coverage` below it; infinite without one."""
     order = np.argsort(scores, kind="stable")
     below = np.cumsum(mass[order])
     at = int(np.searchsorted(below, coverage - 1e-12))

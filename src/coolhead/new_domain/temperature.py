@@ -1,4 +1,4 @@
-"""The offset of log T(x) that belongs to what is believed of a new domain."""
+"""The offset of log T(x) in a new domain, and the confidence to answer at."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ LARGEST_LOGIT = 8.0
 
 
 class LabelledLogits(NamedTuple):
-    """Labelled rows: logits (n, k), labels (n,), log T (n,)."""
+    """Labelled rows: logits (n_labels, n_classes), labels, and log T, (n_labels,)."""
 
     logits: np.ndarray
     labels: np.ndarray
@@ -39,9 +39,9 @@ class LabelledLogits(NamedTuple):
 def confidence_curve(
     logits: np.ndarray, log_temperature: np.ndarray, confidence: np.ndarray
 ) -> np.ndarray:
-    """Logit of the mean confidence at each offset of `CURVE`, (49,).
+    """Return the logit of the mean confidence at each offset of `CURVE`, (49,).
 
-    Taken from rows spread evenly through the order of confidence.
+    Rows are a sample, evenly spaced in the order of confidence.
     """
     count = min(CURVE_ROWS, len(logits))
     places = ((np.arange(count) + 0.5) * len(logits) / count).astype(np.intp)
@@ -54,9 +54,9 @@ def confidence_curve(
 
 
 def label_log_likelihood(labelled: LabelledLogits, offset: float) -> float:
-    """Half the likelihood of the labels, half that of being right or wrong.
+    """Return the mean of the log-likelihoods of labels and of being right or wrong.
 
-    The first knows more, the second is what calibration of the top class is about;
+    The first has more information, the second is what top-label calibration measures;
     their mean did better than either on the development families.
     """
     logits, labels, line = labelled
