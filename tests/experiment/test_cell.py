@@ -1,7 +1,5 @@
 """A cell: its scores are what the public functions give, one by one."""
 
-import warnings
-
 import numpy as np
 import pytest
 from small_world import DOMAINS, make_archive
@@ -14,7 +12,6 @@ from coolhead.lab.protocol import EvaluationSettings, Methods
 from coolhead.lab.rows import SplitRows, find_partition, fit_method
 from coolhead.methods import METHODS
 from coolhead.report.results import predict
-from coolhead.shift import density_ratio
 
 SPLIT = Split((DOMAINS[0],), (DOMAINS[1], DOMAINS[2]), (DOMAINS[3],))
 EVALUATION = EvaluationSettings(size=80, draws=30, bootstrap=60)
@@ -174,25 +171,8 @@ def test_a_shared_density_ratio_gives_what_a_method_finds_alone(archive, small):
             sample_domain=rows.sample_domain,
         )
         assert shared.temperature_ == alone.temperature_
-    memos = [record.memo for record in data._records.values()]
+    memos = [record.memo for record in data._seen.values()]
     assert sum(key[0] == "ratio" for memo in memos for key in memo) == 3
-
-
-@pytest.mark.filterwarnings("ignore:.*effective samples:UserWarning")
-def test_what_speaks_against_a_shared_ratio_is_told_to_every_method(
-    archive, small, monkeypatch
-):
-    from coolhead.calibrators import data as records
-
-    def doubtful(*rows, **settings):
-        warnings.warn("doubtful ratio", stacklevel=2)
-        return density_ratio(*rows, **settings)
-
-    monkeypatch.setattr(records, "density_ratio", doubtful)
-    data = SplitRows(archive, small, SPLIT)
-    for name in ("wts", "cpcs"):
-        with pytest.warns(UserWarning, match="doubtful ratio"):
-            fit_method(METHODS[name], data, n_clusters=3)
 
 
 def test_kept_clusters_are_those_computed(archive, tmp_path):

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import approx_fprime, brentq, minimize, minimize_scalar
 
 from coolhead.calibrators.base import TemperatureCalibrator, remember_quality
-from coolhead.calibrators.clustered import fit_cluster_temperatures
+from coolhead.calibrators.clustered import NearestClusterTemperature
 from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.parameters import Count, Seed, Size, parameters
 from coolhead.calibrators.temperature import set_level
@@ -201,20 +201,19 @@ class WeightedClusterTemperature(TransferCalibrator):
     min_cluster_size: Size = 20
 
     def _learn(self, data: CalibrationData) -> None:
-        weights = self._weigh(data)
-        partition = data.partition(
-            self.n_clusters, n_init=self.n_init, random_state=self.random_state
-        )
-        fitted = fit_cluster_temperatures(
-            replace(data, weights=weights), partition, self.min_cluster_size, 0.0
-        )
-        self.clusters_ = partition.clusters
-        self.cluster_temperatures_ = fitted.temperatures
-        self.cluster_status_ = fitted.status
-        self.n_fallbacks_ = int(fitted.fallback.sum())
-        self.temperature_ = float(fitted.set_level.temperature[0])
-        temperature = fitted.temperatures[partition.assignment]
-        remember_quality(self, data, temperature, str(fitted.set_level.status[0]))
+        weighted = replace(data, weights=self._weigh(data))
+        nearest = NearestClusterTemperature(
+            self.n_clusters,
+            n_init=self.n_init,
+            min_cluster_size=self.min_cluster_size,
+            random_state=self.random_state,
+        ).fit_part(weighted)
+        self.clusters_, self.temperature_ = nearest.clusters_, nearest.temperature_
+        self.cluster_temperatures_ = nearest.cluster_temperatures_
+        self.cluster_status_, self.n_fallbacks_ = nearest.status_, nearest.n_fallbacks_
+        temperature = self._temperature(data.logits, data.features)
+        status = str(weighted.set_temperature().status[0])
+        remember_quality(self, data, temperature, status)
 
     def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
         return self.cluster_temperatures_[self.clusters_.assign(features)[0]]

@@ -24,7 +24,13 @@ from coolhead.numerics.checks import (
 from coolhead.numerics.classes import Names, order_columns
 from coolhead.numerics.softmax import log_loss_rows
 from coolhead.numerics.solver import Solution, Status
-from coolhead.shift.clusters import Clusters, Coverage, coverage, locate
+from coolhead.shift.clusters import (
+    Clusters,
+    Coverage,
+    coverage,
+    find_regions,
+    locate,
+)
 
 # Rounding in float32 sums moves a mean loss by less than this.
 ROUNDING = 1e-6
@@ -210,7 +216,7 @@ class Calibrator(BaseEstimator):
         with one_blas_thread():
             left_out = self._fit(data)
             if self.uses_features and not hasattr(self, "clusters_"):
-                self.clusters_ = data.regions()
+                self.clusters_ = find_regions(data.features)
             if left_out is not None:
                 self.evidence_ = summarise(self, data.only(self.takes), left_out)
         return self.note_masked(data.n_masked)

@@ -1,8 +1,7 @@
-"""The line of least norm through a few points in many dimensions."""
+"""Temperatures of k-means clusters, and the line of least norm through them."""
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -11,43 +10,22 @@ from sklearn.utils.validation import check_is_fitted
 from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.parameters import Count, NotNegative, Seed, Size, parameters
-from coolhead.calibrators.temperature import set_level
 from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.checks import check_choice, check_features
 from coolhead.numerics.solver import Penalty, Solution, Status
 from coolhead.numerics.temperature import solve_temperatures
 from coolhead.shift.clusters import Partition
 
-PENALTY_GRID = (0.0, *np.logspace(-3, 3, 13))
+FLOOR_SHARE = 0.1
 
 
-class Line(NamedTuple):
-    """value(h) = intercept + slope · h."""
+def fit_line(
+    centers: np.ndarray, heights: np.ndarray, penalty: float
+) -> tuple[np.ndarray, float]:
+    """Slope and intercept by least squares; those of smallest norm without a penalty.
 
-    slope: np.ndarray
-    intercept: float
-    penalty: float
-
-    def at(
-        self, features: np.ndarray, transform: Callable[[np.ndarray], np.ndarray]
-    ) -> np.ndarray:
-        """Values at the transformed features, (n,), block by block."""
-        values = np.empty(len(features))
-        for rows in row_blocks(*features.shape):
-            values[rows] = transform(features[rows]) @ self.slope + self.intercept
-        return values
-
-
-def fit_line(centers: np.ndarray, heights: np.ndarray, penalty: float | str) -> Line:
-    """Least squares with intercept; with penalty = 0 the solution of smallest norm.
-
-    penalty : a multiple of the mean eigenvalue of the centred Gram matrix, or
-        "auto" for the multiple with the smallest leave-one-out error.
+    penalty : a multiple of the mean eigenvalue of the centred Gram matrix.
     """
-    if penalty == "auto":
-        penalty = _leave_one_out(centers, heights)
-    if not isinstance(penalty, (int, float)) or penalty < 0:
-        raise ValueError(f"line_penalty is {penalty!r}; wanted a number >= 0 or 'auto'")
     middle = centers.mean(axis=0)
     centred = centers - middle
     gram = centred @ centred.T
@@ -56,84 +34,7 @@ def fit_line(centers: np.ndarray, heights: np.ndarray, penalty: float | str) -> 
     # with centres that lie on a line.
     inverse = np.linalg.pinv(gram + added * np.eye(len(gram)), hermitian=True)
     slope = centred.T @ (inverse @ (heights - heights.mean()))
-    return Line(slope, float(heights.mean() - slope @ middle), float(penalty))
-
-
-def _leave_one_out(centers: np.ndarray, heights: np.ndarray) -> float:
-    """The penalty of PENALTY_GRID that best predicts each point from the others."""
-    if len(centers) < 3:
-        return 0.0
-    errors = [
-        sum(
-            (_left_out(centers, heights, j, penalty) - heights[j]) ** 2
-            for j in range(len(centers))
-        )
-        for penalty in PENALTY_GRID
-    ]
-    return float(PENALTY_GRID[int(np.argmin(errors))])
-
-
-def _left_out(
-    centers: np.ndarray, heights: np.ndarray, j: int, penalty: float
-) -> float:
-    line = fit_line(np.delete(centers, j, 0), np.delete(heights, j), penalty)
-    return float(centers[j] @ line.slope + line.intercept)
-
-
-FLOOR_SHARE = 0.1
-
-
-class ClusterTemperatures(NamedTuple):
-    """Temperatures of the clusters of one partition, and of all rows together."""
-
-    partition: Partition
-    set_level: Solution
-    temperatures: np.ndarray
-    status: np.ndarray
-    fallback: np.ndarray
-
-
-def fit_cluster_temperatures(
-    data: CalibrationData, partition: Partition, min_cluster_size: int, penalty: float
-) -> ClusterTemperatures:
-    """Fit every cluster in the same passes; those without a minimum get T of the set.
-
-    penalty : tau >= 0 of the penalty (tau / n_j) (log T_j - log T_set)² / 2.
-    """
-    whole = set_level(data, data.weights)
-    count = len(partition.clusters.centers)
-    sizes = np.bincount(partition.assignment, minlength=count)
-    towards = penalty_towards(whole, sizes, penalty)
-    solved = solve_temperatures(
-        data.rows, partition.assignment, data.weights, count, towards
-    )
-    return with_fallback(partition, whole, solved, min_cluster_size)
-
-
-def penalty_towards(
-    whole: Solution, sizes: np.ndarray, penalty: float
-) -> Penalty | None:
-    """The penalty that draws clusters of these sizes to the set-level temperature."""
-    if not 0 <= penalty < np.inf:
-        raise ValueError(f"penalty is {penalty}; wanted a number >= 0")
-    if penalty == 0:
-        return None
-    return Penalty(penalty / sizes, -np.log(float(whole.temperature[0])))
-
-
-def with_fallback(
-    partition: Partition, whole: Solution, solved: Solution, min_cluster_size: int
-) -> ClusterTemperatures:
-    """The set-level temperature for clusters that are small or have no minimum."""
-    if not min_cluster_size >= 0:
-        raise ValueError(f"min_cluster_size is {min_cluster_size}; wanted at least 0")
-    sizes, n_rows = solved.n_samples, whole.n_samples[0]
-    small = (sizes < min_cluster_size) & (sizes < n_rows)
-    status = np.where(small, str(Status.TOO_FEW_SAMPLES), solved.status)
-    # One cluster that holds every row is the set itself: nothing to fall back to.
-    fallback = (status != Status.CONVERGED) & (sizes < n_rows)
-    temperatures = np.where(fallback, whole.temperature[0], solved.temperature)
-    return ClusterTemperatures(partition, whole, temperatures, status, fallback)
+    return slope, float(heights.mean() - slope @ middle)
 
 
 @parameters
@@ -155,29 +56,54 @@ class ClusterCalibrator(TemperatureCalibrator):
     random_state: Seed = 0
 
     def _learn(self, data: CalibrationData) -> None:
-        self._remember(self._fit_clusters(data))
+        """Fit every cluster in the same passes, drawn to the set-level temperature.
+
+        Clusters that are small or have no minimum get the set-level temperature.
+        """
+        partition = self.partition(data)
+        whole = data.set_temperature()
+        solved = self._solve(data, partition, whole)
+        sizes, n_rows = solved.n_samples, len(data)
+        small = (sizes < self.min_cluster_size) & (sizes < n_rows)
+        self.status_ = np.where(small, str(Status.TOO_FEW_SAMPLES), solved.status)
+        # One cluster that holds every row is the set itself: nothing to fall back to.
+        fallback = (self.status_ != Status.CONVERGED) & (sizes < n_rows)
+        self.cluster_temperatures_ = np.where(
+            fallback, whole.temperature[0], solved.temperature
+        )
+        self.clusters_ = partition.clusters
+        self.cluster_centers_ = partition.clusters.centers
+        self.temperature_ = float(whole.temperature[0])
+        self.n_fallbacks_ = int(fallback.sum())
+        self.n_clusters_ = len(fallback)
+
+    def _solve(
+        self, data: CalibrationData, partition: Partition, whole: Solution
+    ) -> Solution:
+        """Solve all clusters, once for calibrators that ask alike.
+
+        The penalty tau of cluster j is (tau / n_j) (log T_j - log T_set)² / 2.
+        """
+        count, penalty = len(partition.clusters.centers), None
+        if self.penalty:
+            sizes = np.bincount(partition.assignment, minlength=count)
+            penalty = Penalty(self.penalty / sizes, -np.log(whole.temperature[0]))
+        settings = self._of_k_means()
+        key = ("clusters", self.n_clusters, self.penalty, *sorted(settings.items()))
+        return data.once(
+            key,
+            lambda: solve_temperatures(
+                data.rows, partition.assignment, data.weights, count, penalty
+            ),
+        )
 
     def partition(self, data: CalibrationData) -> Partition:
         """k-means of the rows, shared with whoever asked alike."""
         return data.partition(self.n_clusters, **self._of_k_means())
 
-    def _fit_clusters(self, data: CalibrationData) -> ClusterTemperatures:
-        return fit_cluster_temperatures(
-            data, self.partition(data), self.min_cluster_size, self.penalty
-        )
-
     def _of_k_means(self) -> dict[str, Any]:
         names = ("n_init", "max_iter", "random_state", "scaling")
         return {name: getattr(self, name) for name in names}
-
-    def _remember(self, fitted: ClusterTemperatures) -> None:
-        self.clusters_ = fitted.partition.clusters
-        self.cluster_centers_ = fitted.partition.clusters.centers
-        self.cluster_temperatures_ = fitted.temperatures
-        self.temperature_ = float(fitted.set_level.temperature[0])
-        self.status_ = fitted.status
-        self.n_fallbacks_ = int(fitted.fallback.sum())
-        self.n_clusters_ = len(fitted.temperatures)
 
 
 class NearestClusterTemperature(ClusterCalibrator):
@@ -225,13 +151,12 @@ class RegressedTemperature(ClusterCalibrator):
         keeps it between the smallest and the largest.
     target : "temperature", or "log" to regress log T, positive by construction.
     line_penalty : relative to the mean squared spread of the centres; 0 interpolates
-        with the smallest norm, "auto" chooses by leaving out one cluster at a time.
+        with the smallest norm.
 
     Attributes
     ----------
     As `NearestClusterTemperature`, and:
     coef_, intercept_ : of the line, in scaled feature space.
-    line_penalty_ : the penalty used.
     clipped_share_ : share of the calibration rows whose T was clipped.
 
     Examples
@@ -248,10 +173,18 @@ class RegressedTemperature(ClusterCalibrator):
     _: KW_ONLY
     clip: str = "floor"
     target: str = "temperature"
-    line_penalty: NotNegative | str = 0.0
+    line_penalty: NotNegative = 0.0
 
     def _learn(self, data: CalibrationData) -> None:
+        check_choice(self.target, "target", "temperature", "log")
         super()._learn(data)
+        heights = self.cluster_temperatures_
+        self.coef_, self.intercept_ = fit_line(
+            self.cluster_centers_,
+            np.log(heights) if self.target == "log" else heights,
+            self.line_penalty,
+        )
+        self.bounds_ = temperature_bounds(heights, self.clip)
         self.clipped_share_ = float(self._is_clipped(data.features).mean())
 
     def clipped(self, features: ArrayLike) -> np.ndarray:
@@ -263,21 +196,11 @@ class RegressedTemperature(ClusterCalibrator):
         raw = self._line_values(features)
         return (raw < self.bounds_[0]) | (raw > self.bounds_[1])
 
-    def _remember(self, fitted: ClusterTemperatures) -> None:
-        super()._remember(fitted)
-        check_choice(self.target, "target", "temperature", "log")
-        heights = fitted.temperatures
-        line = fit_line(
-            self.cluster_centers_,
-            np.log(heights) if self.target == "log" else heights,
-            self.line_penalty,
-        )
-        self.coef_, self.intercept_, self.line_penalty_ = line
-        self.bounds_ = temperature_bounds(heights, self.clip)
-
     def _line_values(self, features: np.ndarray) -> np.ndarray:
-        line = Line(self.coef_, self.intercept_, self.line_penalty_)
-        values = line.at(features, self.clusters_.transform)
+        values = np.empty(len(features))
+        for rows in row_blocks(*features.shape):
+            values[rows] = self.clusters_.transform(features[rows]) @ self.coef_
+        values += self.intercept_
         # Far from every centre the line may leave the range of numbers.
         with np.errstate(over="ignore"):
             return np.exp(values) if self.target == "log" else values

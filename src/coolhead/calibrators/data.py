@@ -21,7 +21,7 @@ from coolhead.numerics.solver import Solution
 from coolhead.numerics.temperature import solve_temperatures
 from coolhead.numerics.weights import check_weights, counted_rows, masked_message
 from coolhead.shift import clusters
-from coolhead.shift.clusters import Clusters, Partition
+from coolhead.shift.clusters import Partition
 from coolhead.shift.ratio import DensityRatio, density_ratio
 
 FULL_SIZE = 50
@@ -122,19 +122,12 @@ def canonical_order(rows: np.ndarray, codes: np.ndarray | None = None) -> np.nda
     return np.lexsort(columns if codes is None else [*columns, codes])
 
 
-class Fold(NamedTuple):
-    """(n,) masks of the rows to fit on and of those left out, and whose they are."""
-
-    name: str
-    inside: np.ndarray
-    outside: np.ndarray
-
-
-def leave_one_out(domains: Domains) -> Iterator[Fold]:
+def leave_one_out(domains: Domains) -> Iterator[tuple[str, np.ndarray]]:
     """Leave out each calibration domain once; many domains in ten groups.
 
-    The source is never left out, nor is a domain too small to tell anything. Nothing
-    is yielded where fewer than two domains remain.
+    Yields the name of what is left out and the mask of its rows, (n,). The source is
+    never left out, nor is a domain too small to tell anything; and nothing where fewer
+    than two domains remain.
     """
     sizes = np.bincount(domains.codes, minlength=len(domains.names))
     usable = np.flatnonzero(~domains.is_source & (sizes >= SMALLEST_DOMAIN))
@@ -143,9 +136,8 @@ def leave_one_out(domains: Domains) -> Iterator[Fold]:
     usable = usable[np.argsort(-sizes[usable], kind="stable")]
     for first in range(min(MOST_FOLDS, len(usable))):
         group = np.sort(usable[first::MOST_FOLDS])
-        outside = np.isin(domains.codes, group)
         name = "+".join(str(domains.names[code]) for code in group)
-        yield Fold(name, ~outside, outside)
+        yield name, np.isin(domains.codes, group)
 
 
 # Squares of what is larger leave the range of float64 once they are added up.
@@ -207,7 +199,7 @@ def within_reach(features: np.ndarray, name: str) -> np.ndarray:
 
 # What a calibrator may take beside logits, labels, domains and weights.
 KINDS = ("features", "source", "reference", "target")
-_DOMAINS = ("temperatures of domains",)
+_DOMAINS = "temperatures of domains"
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,8 +223,7 @@ class CalibrationData:
     classes : names of the classes in the order of the columns, or None.
     n_masked : rows left out because their class is masked.
     find_partition : how k-means is run; a sweep looks into a folder first.
-    memo : temperatures, clusters, regions and density ratios found so far, so that
-        methods fitted on the same record share them.
+    memo : what `once` found, so that methods fitted on the same record share it.
     row_memo : the same for what was found of each row, which holds of fewer rows, too.
 
     Examples
@@ -259,8 +250,11 @@ class CalibrationData:
     find_partition: Callable[..., Partition] = field(
         default=clusters.partition_features, repr=False
     )
-    memo: dict = field(default_factory=dict, repr=False)
-    row_memo: dict[Hashable, np.ndarray] = field(default_factory=dict, repr=False)
+    # `replace` makes a record that knows nothing: what was found may not hold of it.
+    memo: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
+    row_memo: dict[Hashable, np.ndarray] = field(
+        default_factory=dict, init=False, repr=False
+    )
 
     @classmethod
     def of(
@@ -363,16 +357,19 @@ class CalibrationData:
     def take(self, rows: np.ndarray) -> "CalibrationData":
         """Some of the rows, by mask or numbers; nothing is checked again."""
         domains = self.domains.take(rows)
-        return replace(
+        taken = replace(
             self,
             rows=self.rows.take(rows),
             labels=self.labels[rows],
             features=None if self.features is None else self.features[rows],
             domains=domains,
             weights=None if self.weights is None else self.weights[rows],
-            memo=self._still_true(domains),
-            row_memo={key: found[rows] for key, found in self.row_memo.items()},
         )
+        taken.memo.update(self._still_true(domains))
+        taken.row_memo.update(
+            (key, found[rows]) for key, found in self.row_memo.items()
+        )
+        return taken
 
     def only(self, kinds: tuple[str, ...]) -> "CalibrationData":
         """The same rows with nothing beside them but these of `KINDS`."""
@@ -383,13 +380,27 @@ class CalibrationData:
         }
         if "source" not in kinds and self.domains.is_source.any():
             hidden["domains"] = self.domains.all_alike()
-        return replace(self, **hidden) if hidden else self
+        if not hidden:
+            return self
+        shown = replace(self, **hidden)
+        for name in (
+            "memo",
+            "row_memo",
+        ):  # shared: methods see other parts of one record
+            object.__setattr__(shown, name, getattr(self, name))
+        return shown
+
+    def once(self, key: Hashable, find: Callable[[], Any]) -> Any:
+        """What `find` returned for this key when it was first asked for."""
+        if key not in self.memo:
+            self.memo[key] = find()
+        return self.memo[key]
 
     def domain_temperatures(self) -> Solution:
         """The temperature of every domain by itself, solved once."""
-        return self._remembered(
-            _DOMAINS,
-            lambda: solve_temperatures(self.rows, self.domains.codes, self.weights),
+        codes = self.domains.codes
+        return self.once(
+            _DOMAINS, lambda: solve_temperatures(self.rows, codes, self.weights)
         )
 
     def set_temperature(self) -> Solution:
@@ -397,61 +408,46 @@ class CalibrationData:
         if len(self.domains.names) == 1:
             return self.domain_temperatures()
         codes = np.zeros(len(self), np.intp)
-        start = self.memo[_DOMAINS][0].middle() if _DOMAINS in self.memo else None
-        return self._remembered(
-            ("set temperature",),
+        start = self.memo[_DOMAINS].middle() if _DOMAINS in self.memo else None
+        return self.once(
+            "set temperature",
             lambda: solve_temperatures(self.rows, codes, self.weights, start=start),
         )
 
-    def _still_true(self, kept: Domains) -> dict:
+    def _still_true(self, kept: Domains) -> dict[Hashable, Any]:
         """What is known of domains that stay whole is known of fewer domains, too."""
-        if _DOMAINS not in self.memo:
-            return {}
         there = np.isin(self.domains.names, kept.names)
         sizes = np.bincount(self.domains.codes, minlength=len(there))[there]
-        if not np.array_equal(sizes, np.bincount(kept.codes)):
-            return {}
-        solved, heard = self.memo[_DOMAINS]
-        return {_DOMAINS: (solved.of(there), heard)}
+        if _DOMAINS in self.memo and np.array_equal(sizes, np.bincount(kept.codes)):
+            return {_DOMAINS: self.memo[_DOMAINS].of(there)}
+        return {}
 
     def partition(self, n_clusters: int, **settings: Any) -> Partition:
         """k-means of the features, made once for all who ask alike."""
-        key = ("partition", n_clusters, *sorted(settings.items()))
-        return self._remembered(
-            key, lambda: self.find_partition(self.features, n_clusters, **settings)
+        found = self.once(
+            ("partition", n_clusters, *sorted(settings.items())),
+            lambda: self.find_partition(self.features, n_clusters, **settings),
         )
-
-    def regions(self) -> Clusters:
-        """Where the features lie: a rough partition that `coverage` looks at."""
-        return self._remembered(
-            ("regions",), lambda: clusters.find_regions(self.features)
-        )
+        if found.n_merged:
+            n_found = len(found.clusters.centers)
+            warnings.warn(
+                f"n_clusters is {n_clusters}, but the {len(self)} rows of features "
+                f"give only {n_found} distinct clusters; {n_found} are used",
+                stacklevel=4,
+            )
+        return found
 
     def density_ratio(self, **settings: Any) -> DensityRatio:
         """Weights under which the rows resemble the target, made once alike."""
         if self.target is None:
             raise ValueError("there are no unlabelled target rows to weigh for")
         target, reference = self.target.features, self.reference
-        # Records that share a memo may know different targets and references.
-        key = ("ratio", SameArray(target), SameArray(reference))
-        return self._remembered(
-            (*key, *sorted(settings.items())),
+        return self.once(
+            ("ratio", reference is None, *sorted(settings.items())),
             lambda: density_ratio(
                 self.features, target, reference_features=reference, **settings
             ),
         )
-
-    def _remembered(self, key: tuple, find: Callable[[], Any]) -> Any:
-        """What was found for this key before, with the warnings it gave."""
-        if key not in self.memo:
-            with warnings.catch_warnings(record=True) as heard:
-                warnings.simplefilter("always")
-                self.memo[key] = find(), heard
-        found, heard = self.memo[key]
-        for warning in heard:
-            # Whoever uses the result has to say what speaks against it.
-            warnings.warn(warning.message, stacklevel=4)
-        return found
 
 
 def fit_with(calibrator: Any, data: CalibrationData) -> Any:
@@ -477,16 +473,3 @@ def fit_with(calibrator: Any, data: CalibrationData) -> Any:
 def fresh(estimator: Any) -> Any:
     """An unfitted copy. (`clone` is typed for containers of estimators, too.)"""
     return clone(estimator)
-
-
-class SameArray:
-    """A key that equals only a key of the very same array, which it keeps alive."""
-
-    def __init__(self, array: np.ndarray | None):
-        self.array = array
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SameArray) and other.array is self.array
-
-    def __hash__(self) -> int:
-        return id(self.array)

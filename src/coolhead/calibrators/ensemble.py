@@ -53,9 +53,17 @@ class TemperatureEnsemble(OfParts, TemperatureCalibrator):
     random_state: Seed = 0
 
     def _learn(self, data: CalibrationData) -> None:
-        if self.members is None:
-            return self._remember(self._default_members(data))
-        return self._remember([fit_with(fresh(m), data) for m in self._parts()])
+        self.members_ = [fit_with(fresh(member), data) for member in self._parts()]
+        inverses = [1 / member.temperature_ for member in self.members_]
+        self.temperature_ = float(1 / np.mean(inverses))
+        self.status_ = np.array([_joined(member.status_) for member in self.members_])
+        self.n_fallbacks_ = sum(getattr(m, "n_fallbacks_", 0) for m in self.members_)
+        self.clipped_share_ = max(
+            getattr(member, "clipped_share_", 0.0) for member in self.members_
+        )
+        found = [m.clusters_ for m in self.members_ if hasattr(m, "clusters_")]
+        if found:
+            self.clusters_ = found[0]
 
     def clipped(self, features: ArrayLike) -> np.ndarray:
         """Which rows of features (n, d) get a T that a member clipped, (n,) bool."""
@@ -69,44 +77,15 @@ class TemperatureEnsemble(OfParts, TemperatureCalibrator):
 
     def _parts(self) -> list[TemperatureCalibrator]:
         if self.members is None:
-            return list(self.default_members())
+            count, seed = self.n_clusters, self.random_state
+            return [
+                TemperatureScaling(),
+                NearestClusterTemperature(count, random_state=seed),
+                RegressedTemperature(count, random_state=seed),
+            ]
         if not len(self.members):
             raise ValueError("members holds no calibrator; wanted one or more")
         return list(self.members)
-
-    def _remember(self, members: list[TemperatureCalibrator]) -> None:
-        self.members_ = members
-        inverses = [1 / member.temperature_ for member in self.members_]
-        self.temperature_ = float(1 / np.mean(inverses))
-        self.status_ = np.array([_joined(member.status_) for member in self.members_])
-        self.n_fallbacks_ = sum(getattr(m, "n_fallbacks_", 0) for m in self.members_)
-        self.clipped_share_ = max(getattr(m, "clipped_share_", 0.0) for m in members)
-        found = [m.clusters_ for m in self.members_ if hasattr(m, "clusters_")]
-        if found:
-            self.clusters_ = found[0]
-
-    def _default_members(self, data: CalibrationData) -> list[TemperatureCalibrator]:
-        """The three methods of the paper on one k-means and one set of fits."""
-        constant, nearest, line = members = self.default_members()
-        fitted = nearest._fit_clusters(data)
-        constant._remember(fitted.set_level)
-        for member in (nearest, line):
-            member._remember(fitted)
-        for member in members:
-            member.note_shapes(data.n_classes, data.features, data.classes)
-        line.clipped_share_ = float(line._is_clipped(data.features).mean())
-        return list(members)
-
-    def default_members(
-        self,
-    ) -> tuple[TemperatureScaling, NearestClusterTemperature, RegressedTemperature]:
-        """The paper's three methods, not fitted."""
-        count, seed = self.n_clusters, self.random_state
-        return (
-            TemperatureScaling(),
-            NearestClusterTemperature(count, random_state=seed),
-            RegressedTemperature(count, random_state=seed),
-        )
 
     def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
         inverses = [1 / m._temperature(logits, features) for m in self.members_]

@@ -235,7 +235,7 @@ def summarise(calibrator: Any, data: CalibrationData, found: OutOfDomain) -> Evi
     if offsets is not None:
         logits = add_offsets(part.logits, temperature[rows], offsets)
         scaled = summarise_rows(logits, part.labels, scores=True)
-        part = replace(part, rows=scaled, memo={})
+        part = replace(part, rows=scaled)
     seen = CalibratedRows(
         part.logits,
         temperature[rows],

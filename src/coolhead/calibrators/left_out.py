@@ -68,20 +68,20 @@ def leave_domains_out(calibrator: Any, data: CalibrationData) -> OutOfDomain:
     found = RowScores(empty, np.zeros(len(data), np.intp), empty.copy(), empty.copy())
     temperature, folds = empty.copy(), np.full(len(data), -1)
     names, has_temperature = [], True
-    for number, fold in enumerate(leave_one_out(data.domains)):
-        rows = data.take(fold.outside)
+    for number, (name, outside) in enumerate(leave_one_out(data.domains)):
+        rows = data.take(outside)
         with warnings.catch_warnings():
             # The fit on all rows has already emitted these warnings.
             warnings.simplefilter("ignore", UserWarning)
-            fitted = fit_copy(calibrator, data.take(fold.inside))
+            fitted = fit_copy(calibrator, data.take(~outside))
         scored = score_calibrated(fitted, rows.logits, rows.labels, rows.features)
         for column, values in zip(found, scored.rows, strict=True):
-            column[fold.outside] = values
+            column[outside] = values
         has_temperature = scored.temperature is not None
         if scored.temperature is not None:
-            temperature[fold.outside] = scored.temperature
-        folds[fold.outside] = number
-        names.append(fold.name)
+            temperature[outside] = scored.temperature
+        folds[outside] = number
+        names.append(name)
     return OutOfDomain(folds, names, found, temperature if has_temperature else None)
 
 
@@ -196,9 +196,9 @@ def left_out_distances(
         Of at most 5000 rows of each domain.
     """
     rng, found = np.random.default_rng(0), {}
-    for fold in leave_one_out(domains):
-        regions = regions_like(clusters, features[fold.inside])
-        own = rng.permutation(np.flatnonzero(fold.outside))
+    for _, outside in leave_one_out(domains):
+        regions = regions_like(clusters, features[~outside])
+        own = rng.permutation(np.flatnonzero(outside))
         # Domains that are left out together are measured by themselves.
         for code in np.unique(domains.codes[own]):
             rows = own[domains.codes[own] == code][:REGION_ROWS]

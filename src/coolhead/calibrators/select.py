@@ -62,8 +62,8 @@ class LeaveOneDomainOut:
         """
         if groups is None:
             raise ValueError("groups is missing; wanted the domain of each row, (n,)")
-        for fold in leave_one_out(find_domains(groups, self.keep)):
-            yield np.flatnonzero(fold.inside), np.flatnonzero(fold.outside)
+        for _, outside in leave_one_out(find_domains(groups, self.keep)):
+            yield np.flatnonzero(~outside), np.flatnonzero(outside)
 
     def get_n_splits(
         self,
@@ -174,19 +174,19 @@ class SelectByDomain(OfParts, TemperatureCalibrator):
         candidates = self._candidates(data)
         folds = list(leave_one_out(data.domains))
         self.names_ = np.array(list(candidates))
-        self.domains_ = np.array([fold.name for fold in folds], np.str_)
+        self.domains_ = np.array([name for name, _ in folds], np.str_)
         lines = np.full((len(data), len(candidates)), np.nan)
         codes = np.full(len(data), -1)
         variants = variants or {}
-        for number, fold in enumerate(folds):
-            inside, outside = data.take(fold.inside), data.take(fold.outside)
-            codes[fold.outside] = number
+        for number, (_, own) in enumerate(folds):
+            inside, outside = data.take(~own), data.take(own)
+            codes[own] = number
             for column, (name, candidate) in enumerate(candidates.items()):
                 if name in variants:
                     candidate = variants[name][number]
                 copy = fit_copy(candidate, inside, of_source=name == SOURCE_ONLY)
                 found = copy._temperature(outside.logits, outside.features)
-                lines[fold.outside, column] = np.log(found)
+                lines[own, column] = np.log(found)
         self.candidates_ = [
             (fitted or {}).get(name)
             or fit_copy(candidate, data, of_source=name == SOURCE_ONLY)

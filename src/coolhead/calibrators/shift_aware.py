@@ -277,9 +277,8 @@ def left_out_losses(
     kept = np.flatnonzero(thin_domains(data.logits, data.domains.codes))
     thin, design, row_weights = data.take(kept), design[kept], row_weights[kept]
     losses = []
-    for fold in leave_one_out(data.domains):
-        train = np.flatnonzero(fold.inside[kept])
-        test = np.flatnonzero(fold.outside[kept])
+    for _, outside in leave_one_out(data.domains):
+        train, test = (np.flatnonzero(mask[kept]) for mask in (~outside, outside))
         inside, own = thin.take(train), row_weights[train] / row_weights[train].sum()
         there = np.isin(data.domains.names, inside.domains.names)
         supported = find_range(inside, own, data.domain_temperatures().of(there))

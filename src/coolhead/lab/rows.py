@@ -34,7 +34,6 @@ from coolhead.shift.clusters import (
     Clusters,
     Partition,
     partition_features,
-    warn_of_merging,
 )
 
 
@@ -50,8 +49,6 @@ def find_partition(
     path = folder / f"{_key(features, n_clusters, settings)}.npz"
     found = _load(path) if path.is_file() else None
     if found is not None:
-        if found.n_merged:
-            warn_of_merging(n_clusters, len(features), found)
         return found
     computed = partition_features(features, n_clusters, **settings)
     _save(computed, path)
@@ -134,6 +131,7 @@ class SplitRows:
         self._given_reference = reference_features
         self._records: dict[frozenset[str], CalibrationData] = {}
         self._targets: dict[str, Target] = {}
+        self._seen: dict[tuple, CalibrationData] = {}
         self._bases: dict[tuple[str | None, int], Base] = {}
 
     def labelled(self, roles: tuple[Role, ...]) -> CalibrationData:
@@ -160,13 +158,18 @@ class SplitRows:
 
     def record(self, method: Method, takes: tuple[str, ...]) -> CalibrationData:
         """What a method may see: its rows, and beside them what it takes."""
-        data = self.labelled(method.rows)
-        beside: dict[str, Any] = {}
-        if "reference" in takes and method.sees_training_data:
-            beside["reference"] = self.reference_features
-        if "target" in takes:
-            beside["target"] = self.unlabelled_target(method.unlabelled_target)
-        return replace(data, **beside) if beside else data
+        reference = "reference" in takes and method.sees_training_data
+        size = method.unlabelled_target if "target" in takes else None
+        key = self._domains(method.rows), reference, size
+        if key not in self._seen:
+            beside: dict[str, Any] = {}
+            if reference:
+                beside["reference"] = self.reference_features
+            if size:
+                beside["target"] = self.unlabelled_target(size)
+            data = self.labelled(method.rows)
+            self._seen[key] = replace(data, **beside) if beside else data
+        return self._seen[key]
 
     @cached_property
     def evaluated(self) -> LabelledRows:

@@ -123,8 +123,8 @@ def partition_features(
 ) -> Partition:
     """k-means (Lloyd, k-means++) on `features`, (n, d).
 
-    Where there are fewer distinct points than clusters, equal centres are merged, the
-    number of clusters is lowered, and a warning says so.
+    Where there are fewer distinct points than clusters, equal centres are merged and
+    the number of clusters is lowered.
     """
     whole = isinstance(n_clusters, (int, np.integer)) and n_clusters is not True
     if not whole or n_clusters < 1:
@@ -153,10 +153,7 @@ def partition_features(
         for j in range(len(centers))
     ]
     clusters = Clusters(centers, np.array(radii), scaling, shift, scale)
-    partition = Partition(clusters, assignment, n_clusters - len(centers))
-    if partition.n_merged:
-        warn_of_merging(n_clusters, len(features), partition)
-    return partition
+    return Partition(clusters, assignment, n_clusters - len(centers))
 
 
 def _fit_kmeans(
@@ -178,16 +175,6 @@ def _fit_kmeans(
         centers = np.stack([rows[nearest == j].mean(axis=0) for j in kept])
         n_clusters, starts = len(kept), {"n_init": 1, "init": centers}
     return KMeans(n_clusters, **starts, **settings).fit(rows)
-
-
-def warn_of_merging(n_clusters: int, n_rows: int, partition: Partition) -> None:
-    """Say that there are fewer clusters than were asked for."""
-    found = len(partition.clusters.centers)
-    warnings.warn(
-        f"n_clusters is {n_clusters}, but the {n_rows} rows of features give only "
-        f"{found} distinct clusters; {found} are used",
-        stacklevel=4,
-    )
 
 
 def find_regions(
@@ -213,11 +200,9 @@ def find_regions(
     if len(features) > max_rows:
         rows = np.random.default_rng(random_state).permutation(len(features))
         features = features[np.sort(rows[:max_rows])]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        found = partition_features(
-            features, n_clusters, n_init=1, scaling=scaling, random_state=random_state
-        )
+    found = partition_features(
+        features, n_clusters, n_init=1, scaling=scaling, random_state=random_state
+    )
     kept = np.bincount(found.assignment) >= SMALLEST_REGION
     if not kept.any():
         return found.clusters
