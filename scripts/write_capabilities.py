@@ -12,8 +12,8 @@ import coolhead.baselines
 import coolhead.calibrators
 from coolhead.calibrators.base import Calibrator, TemperatureCalibrator
 from coolhead.dask.fitting import fits_all_rows
-from coolhead.torch import softmax  # noqa: F401  (all modules register)
-from coolhead.torch.probabilities import exports
+from coolhead.torch.probabilities import probabilities_module
+from coolhead.torch.temperature import is_constant, temperature_module
 
 PAGE = Path(__file__).parent.parent / "docs" / "calibrators.md"
 TOP = """# Who can do what
@@ -75,6 +75,13 @@ def _row(name: str, kind: Any) -> Capability:
         fits_all_rows(kind),
         exports(kind),
     )
+
+
+def exports(kind: type) -> bool:
+    """Whether calibrators of this class have a torch module."""
+    makers = (probabilities_module, temperature_module)
+    known = any(make.dispatch(kind) is not make.dispatch(object) for make in makers)
+    return known or is_constant(kind)
 
 
 def page() -> str:

@@ -41,7 +41,7 @@ def test_predictions_of_every_domain(network):
 @pytest.mark.filterwarnings("ignore:.*better off uncalibrated")
 def test_calibrated_in_one_call(network):
     calibrated = ch.torch.calibrate(network, loaders(), source="rome")
-    cal = calibrated.softmax.calibrator
+    cal = calibrated.calibrator
     assert isinstance(cal, ch.AutoCalibrator) and "source-only" in cal.names_
     rows = ch.torch.collect_predictions(network, loaders())
     inputs = torch.cat([x for loader in loaders().values() for x, _ in loader])

@@ -6,15 +6,11 @@ import pytest
 import torch
 from torch import nn
 
-from coolhead.calibrators.clustered import (
-    NearestClusterTemperature,
-    RegressedTemperature,
-)
+from coolhead.calibrators.clustered import RegressedTemperature
 from coolhead.calibrators.ensemble import TemperatureEnsemble
 from coolhead.calibrators.temperature import Identity, TemperatureScaling
-from coolhead.shift.clusters import Clusters
 from coolhead.torch import CalibratedModule, CalibratedSoftmax, export_onnx
-from coolhead.torch.comparison import Batch, ask_numpy, check_agreement
+from coolhead.torch.onnx import check_agreement
 
 
 def run(path, **inputs):
@@ -90,7 +86,7 @@ class Counting(Network):
 def test_a_graph_that_is_wrong_never_appears(ensemble, tmp_path):
     net = CalibratedModule(Counting(), ensemble, feature_layer="body")
     path = tmp_path / "net.onnx"
-    with pytest.raises(RuntimeError, match=r"ONNX and NumPy differ by .* in prob"):
+    with pytest.raises(RuntimeError, match=r"ONNX and torch differ by .* in prob"):
         export_onnx(net, path, torch.randn(2, 3, 8, 8), exporter="trace")
     assert list(tmp_path.iterdir()) == []
 
@@ -114,7 +110,7 @@ def test_torch_that_differs_from_numpy_is_not_exported(ensemble, problem, tmp_pa
     module = CalibratedSoftmax(ensemble)
     other = TemperatureEnsemble().fit(**{**problem, "logits": problem["logits"] * 3})
     module.load_state_dict(CalibratedSoftmax(other).state_dict())
-    with pytest.raises(RuntimeError, match=r"torch and NumPy differ by .* in prob"):
+    with pytest.raises(RuntimeError, match=r"ONNX and NumPy differ by .* in prob"):
         export_onnx(module, tmp_path / "c.onnx")
     assert list(tmp_path.iterdir()) == []
 
@@ -131,34 +127,22 @@ def test_guards_are_compared_too(problem, tmp_path):
         export_onnx(module, tmp_path / "c.onnx", example)
 
 
-def two_centers():
-    """A temperature that jumps from 1 to 2 where the first feature passes 0."""
-    clusters = Clusters(
-        np.array([[-1.0, 0.0], [1.0, 0.0]]), np.ones(2), None, None, None
-    )
-    calibrator = NearestClusterTemperature(2)
-    calibrator.clusters_, calibrator.n_features_ = clusters, 2
-    calibrator.cluster_temperatures_ = np.array([1.0, 2.0])
-    calibrator.n_classes_ = calibrator.n_features_in_ = 2
-    return calibrator
+def test_few_differences_are_counted_and_many_are_refused():
+    """Rounding decides where a temperature jumps; a wrong graph is wrong everywhere."""
+    wanted = {"temperature": np.linspace(0.5, 3, 200)}
+    names = "ONNX and NumPy", "rows"
 
+    def check(found):
+        return check_agreement(names[0], {"temperature": found}, wanted, names[1])
 
-def test_ties_are_counted_and_nothing_else_is_forgiven():
-    ask = ask_numpy(two_centers(), ("temperature",))
-    logits = np.random.default_rng(0).normal(size=(8, 2))
-    features = np.array([[0.0, 5.0], [0.0, -5.0], *[[3.0, 5.0]] * 6])
-    batch = Batch("rows", logits, features)
-    wanted = ask(logits, features)["temperature"]
-    other = {"temperature": np.where(features[:, 0] == 0, 3 - wanted, wanted)}
-    assert check_agreement("torch", {"temperature": wanted}, ask, batch) == 0
-    assert check_agreement("torch", other, ask, batch) == 2
-    for wrong in (3 - wanted, wanted * (1 + 2e-5), np.full(8, np.nan)):
-        with pytest.raises(RuntimeError, match="torch and NumPy differ by"):
-            check_agreement("torch", {"temperature": wrong}, ask, batch)
-    tied = Batch("ties", logits, features * [0.0, 1.0])
-    answers = {"temperature": 3 - ask(logits, tied.features)["temperature"]}
-    with pytest.raises(RuntimeError, match=r"rounding decides in 8 of 8 rows"):
-        check_agreement("torch", answers, ask, tied)
+    exact = wanted["temperature"]
+    assert check(exact * (1 + 5e-6)) == 0
+    few = np.where(np.arange(200) < 2, 3 - exact, exact)
+    assert check(few) == pytest.approx(0.01)
+    several = np.where(np.arange(200) < 3, 3 - exact, exact)
+    for wrong in (several, exact * (1 + 2e-5), np.full(200, np.nan), exact[:1]):
+        with pytest.raises(RuntimeError, match="ONNX and NumPy differ"):
+            check(wrong)
 
 
 def test_a_network_alone_is_refused(tmp_path):

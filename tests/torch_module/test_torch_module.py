@@ -218,13 +218,6 @@ def test_traced(network, images, ensemble):
 
 
 @JIT
-def test_scripting_is_refused_by_name(network, ensemble):
-    net = CalibratedModule(network, ensemble, feature_layer="pool")
-    with pytest.raises(TypeError, match=r"torch.jit.script cannot compile Calib"):
-        torch.jit.script(net)
-
-
-@JIT
 def test_around_a_traced_network(network, images, problem):
     """It has no names for its arguments, and no layers to read features from."""
     constant = TemperatureScaling().fit(**problem)

@@ -15,11 +15,11 @@ from coolhead.classifier.classifier import check_reach
 from coolhead.io.archive import DomainArchive
 from coolhead.models.dense import IGNORED, dense_rows
 from coolhead.models.libraries import call, frozen
-from coolhead.models.outputs import check_calibrator, scores_in
+from coolhead.models.outputs import check_calibrator
 from coolhead.numerics.checks import readable
 from coolhead.progress import progress_bars
 from coolhead.torch.features import captured, pool
-from coolhead.torch.module import CalibratedModule
+from coolhead.torch.module import CalibratedModule, split_output
 
 Loaders = Iterable[Any] | Mapping[str, Iterable[Any]]
 
@@ -39,11 +39,18 @@ def calibrate(
 
     Parameters
     ----------
-    model, loaders, feature_layer, ignore_index, rows_per_batch, progress : as for
-        `collect_predictions`. The rows must not be those the network was trained on.
-    calibrator : not fitted; `AutoCalibrator()` by default, or without features (for
-        pixels and tokens) `TemperatureScaling()`.
-    source : names of the loaders whose domains the network was trained on.
+    model, loaders, feature_layer, ignore_index, rows_per_batch, progress
+        As for `collect_predictions`. The rows must not be those the network was trained
+        on.
+    calibrator : Calibrator, default=None
+        Not fitted; `AutoCalibrator()` by default, or without features (for pixels and
+        tokens) `TemperatureScaling()`.
+    source : str or list of str, default=None
+        Names of the loaders whose domains the network was trained on.
+
+    Returns
+    -------
+    module : CalibratedModule
 
     Examples
     --------
@@ -101,14 +108,24 @@ def collect_predictions(
 
     Parameters
     ----------
-    model : network as for `CalibratedModule`; run in evaluation mode on its device.
-    loaders : a `DataLoader`, or one for each domain, by its name. Batches are pairs
-        (inputs, labels), or dictionaries with `labels` that the network takes.
-    feature_layer : as for `CalibratedModule`. Pixels and tokens have features only if
-        it is named; they are then those of the map at the same place.
-    ignore_index : label of pixels or tokens to leave out.
-    rows_per_batch : of pixels or tokens, so many of a batch at random; all by default.
-    progress : show a bar, where standard error is a terminal.
+    model : torch.nn.Module
+        As for `CalibratedModule`; run in evaluation mode on its device.
+    loaders : DataLoader or dict of str to DataLoader
+        One for each domain, by its name. Batches are pairs (inputs, labels), or
+        dictionaries with `labels` that the network takes.
+    feature_layer : str, default=None
+        As for `CalibratedModule`. Pixels and tokens have features only if it is named;
+        they are then those of the map at the same place.
+    ignore_index : int, default=-100
+        Label of pixels or tokens to leave out.
+    rows_per_batch : int, default=None
+        Number of pixels or tokens to draw from each batch; all by default.
+    progress : bool, default=True
+        Show a bar, where standard error is a terminal.
+
+    Returns
+    -------
+    predictions : DomainArchive
 
     Examples
     --------
@@ -131,14 +148,26 @@ def collect_predictions(
     ):
         for domain, loader in named.items():
             for number, (batch, labels) in enumerate(_pairs(loader, domain), 1):
-                output = call(model, batch)
+                logits, features = split_output(call(model, batch))
                 seen = capture.take()
-                if feature_layer is None and np.ndim(scores_in(output)) > 2:
-                    seen = None  # of every token: asked for by name, or not at all
-                part = _rows(output, seen, labels, ignore_index, rows_per_batch, rng)
-                parts.append(part)
-                domains.append(np.repeat(str(domain), len(part[1])))
-                tell(str(domain), number, _length(loader))
+                if logits.ndim > 2:
+                    # Of every token: asked for by name, or not at all.
+                    features = seen if feature_layer else None
+                    part = dense_rows(
+                        logits,
+                        labels,
+                        features=features,
+                        ignore_index=ignore_index,
+                        most=rows_per_batch,
+                        random_state=rng,
+                    )
+                    parts.append((part.logits, part.labels, part.features))
+                else:
+                    features = seen if features is None else features
+                    parts.append(_rows(logits, labels, features))
+                domains.append(np.repeat(str(domain), len(parts[-1][1])))
+                n_batches = len(loader) if hasattr(loader, "__len__") else None
+                tell(str(domain), number, n_batches)
     if not parts:
         raise ValueError("loaders gave no batch; wanted labelled rows")
     logits, labels, features = zip(*parts, strict=True)
@@ -148,10 +177,6 @@ def collect_predictions(
         np.concatenate(labels),
         np.concatenate(domains),
     )
-
-
-def _length(loader: Any) -> int | None:
-    return len(loader) if hasattr(loader, "__len__") else None
 
 
 def _pairs(loader: Iterable[Any], domain: str) -> Iterator[tuple[Any, Any]]:
@@ -168,42 +193,15 @@ def _pairs(loader: Iterable[Any], domain: str) -> Iterator[tuple[Any, Any]]:
             )
 
 
-def _class_numbers(labels: Any) -> np.ndarray:
-    """Labels (n,); binary losses of torch want 0.0 and 1.0, also of shape (n, 1)."""
-    array = np.asarray(readable(labels, "labels"))
-    if array.ndim == 2 and array.shape[1] == 1:
-        array = array[:, 0]
-    if array.dtype.kind == "f" and (array % 1 == 0).all():
-        array = array.astype(np.intp)
-    return array
-
-
 def _rows(
-    output: Any,
-    seen: Any,
-    labels: Any,
-    ignore_index: int,
-    most: int | None,
-    rng: np.random.Generator,
+    logits: Any, labels: Any, features: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Logits, labels and features of one batch."""
-    logits = np.asarray(readable(scores_in(output), "logits"))
-    if logits.ndim <= 2:
-        if logits.ndim == 2 and logits.shape[1] == 1:
-            logits = logits[:, 0]  # one unit of output is the margin of class 1
-        pair = isinstance(output, tuple) and len(output) == 2
-        if pair and isinstance(output[1], torch.Tensor):
-            seen = output[1]
-        features = None if seen is None else pool(seen, "the network")
-        kept = None if features is None else np.asarray(readable(features, "features"))
-        return logits, _class_numbers(labels), kept
-    places = dense_rows(
-        logits,
-        labels,
-        features=seen,
-        ignore_index=ignore_index,
-        most=most,
-        random_state=rng,
-    )
-    assert places.labels is not None
-    return places.logits, places.labels, places.features
+    """Logits (n, k), labels (n,) and features (n, d) of one batch as arrays."""
+    codes = np.asarray(readable(labels, "labels"))
+    if codes.ndim == 2 and codes.shape[1] == 1:
+        codes = codes[:, 0]  # as binary losses of torch want them
+    if codes.dtype.kind == "f" and (codes % 1 == 0).all():
+        codes = codes.astype(np.intp)
+    if features is not None:
+        features = np.asarray(readable(pool(features, "the network"), "features"))
+    return np.asarray(readable(logits, "logits")), codes, features

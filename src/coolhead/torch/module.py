@@ -5,33 +5,36 @@ from collections.abc import Callable
 from functools import wraps
 from inspect import Parameter, signature
 from types import MethodType
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from coolhead.models.dense import find_class_axis
+from coolhead.models.outputs import scores_in
 from coolhead.torch.features import Capture, classes_last, pool, rows_at
 from coolhead.torch.softmax import CalibratedSoftmax, ModuleDetails
 
 
 class CalibratedModule(nn.Module):
-    """Any network in, calibrated probabilities out.
+    """A network that returns calibrated probabilities.
+
+    It starts in evaluation mode: logits with dropout are not the logits that were
+    calibrated.
 
     Parameters
     ----------
-    model : network that returns logits (n, k), (n, k, h, w) or (n, t, k), or margins of
-        class 1, (n,) or (n, 1): a tensor, an object or dictionary with `logits`, a pair
-        (logits, features), or a longer tuple that begins with logits.
-    calibrator : fitted on logits (and features) of that network.
-    feature_layer : name of the layer whose output is the features (n, d), or whose
-        map (n, c, h, w) is averaged to them, or, for logits per pixel, read at the
-        place of each; by default the input of the classifier, as in `extract`. Not
-        used where the calibrator needs no features or `model`
-        returns them itself.
-
-    The module starts in evaluation mode: logits with dropout are not the logits that
-    were calibrated.
+    model : torch.nn.Module
+        Returns logits (n, k), (n, k, h, w) or (n, t, k), or margins of class 1, (n,) or
+        (n, 1): a tensor, an object or dictionary with `logits`, a pair (logits,
+        features), or a longer tuple that begins with logits.
+    calibrator : Calibrator
+        Fitted on logits (and features) of that network.
+    feature_layer : str, default=None
+        Name of the layer whose output is the features (n, d), or whose map (n, c, h, w)
+        is averaged to them, or, for logits per pixel, read at the place of each; by
+        default the input of the classifier, as in `extract`. Not used where the
+        calibrator needs no features or `model` returns them itself.
 
     Examples
     --------
@@ -56,6 +59,17 @@ class CalibratedModule(nn.Module):
         # torch.export reads names of arguments, as in dynamic_shapes={"images": ...}.
         self.forward = MethodType(_with_arguments_of(model), self)
         self.eval()
+
+    @property
+    def calibrator(self) -> Any:
+        """The calibrator behind the network, for `NewDomain` and `save_calibrator`."""
+        return self.softmax.calibrator
+
+    @property
+    def outputs(self) -> tuple[str, ...]:
+        """Names of the outputs of `details`."""
+        used = self.softmax.n_features is not None
+        return (*self.softmax.outputs, "logits", *["features"] * used)
 
     def forward(self, *inputs: Any, **named: Any) -> Tensor:
         """Calibrated probabilities (n, k); takes what the network takes.
@@ -83,7 +97,7 @@ class CalibratedModule(nn.Module):
 
     def _observe(self, *inputs: Any, **named: Any) -> tuple[Tensor, Tensor | None]:
         """Logits and features of one call of the network."""
-        logits, features = _split(self.model(*inputs, **named))
+        logits, features = split_output(self.model(*inputs, **named))
         if self.softmax.n_features is None:
             return logits, None
         seen = None if self.capture is None else self.capture.take()
@@ -97,12 +111,6 @@ class CalibratedModule(nn.Module):
                 )
             return logits, features
         return logits, pool(features, self.feature_layer or "the network")
-
-    def __prepare_scriptable__(self) -> NoReturn:
-        raise TypeError(
-            "torch.jit.script cannot compile CalibratedModule, which reads features "
-            "with a hook; wanted torch.jit.trace, torch.export or export_onnx"
-        )
 
 
 def _with_arguments_of(model: nn.Module) -> Callable:
@@ -123,14 +131,15 @@ def _with_arguments_of(model: nn.Module) -> Callable:
     return forward
 
 
-def _split(output: Any) -> tuple[Any, Any]:
-    """(logits, features or None) from what a network returned."""
-    if isinstance(output, dict):
-        output = output.get("logits")
-    output = getattr(output, "logits", output)
-    logits, *more = output if isinstance(output, tuple) and output else (output,)
+def split_output(output: Any) -> tuple[Tensor, Tensor | None]:
+    """Logits and, if a network returned them beside, features.
+
+    One unit of output is the margin of class 1: its logits are [0, m].
+    """
+    logits, features = scores_in(output), None
     # Of more than a pair only the first is known: (logits, hidden states, ...).
-    features = more[0] if len(more) == 1 and isinstance(more[0], Tensor) else None
+    if type(output) is tuple and len(output) == 2 and isinstance(output[1], Tensor):
+        features = output[1]
     if not isinstance(logits, Tensor):
         raise TypeError(
             f"the model returned a {type(output).__name__}; wanted logits (n, k), a "
@@ -145,11 +154,9 @@ def _split(output: Any) -> tuple[Any, Any]:
 
 def _is_one_unit(logits: Tensor) -> bool:
     """Whether these are (n, 1), the margins of class 1, as binary networks give."""
-    if logits.ndim != 2:
-        return False
     if not torch.jit.is_tracing():  # pyright: ignore[reportPrivateImportUsage]
-        return logits.shape[1] == 1
+        return logits.ndim == 2 and logits.shape[1] == 1
     with warnings.catch_warnings():
         # Tracing warns that the answer becomes part of the graph, as it should.
         warnings.simplefilter("ignore")
-        return bool(logits.shape[1] == 1)
+        return logits.ndim == 2 and bool(logits.shape[1] == 1)

@@ -25,27 +25,15 @@ from coolhead.baselines.classwise import (
     EnsembleTemperatureScaling,
     ScoreCalibrator,
 )
-from coolhead.baselines.outside import OutsideCalibrator
 from coolhead.baselines.two_stage import TwoStageCalibration
 from coolhead.calibrators.class_offsets import used_offsets
-from coolhead.classifier.classifier import CalibratedClassifier
-from coolhead.torch.masked_softmax import possible
-from coolhead.torch.temperature import Exact, is_constant, temperature_module
+from coolhead.torch.temperature import Exact, possible, temperature_module
 
 
 @singledispatch
 def probabilities_module(calibrator: Any) -> nn.Module:
     """The module ``forward(logits, features) -> (n, k)`` of a fitted calibrator."""
     return Cooled(temperature_module(calibrator), used_offsets(calibrator))
-
-
-def exports(kind: type) -> bool:
-    """Whether calibrators of this class have a module."""
-    if kind in (OutsideCalibrator, CalibratedClassifier):
-        return False
-    makers = (probabilities_module, temperature_module)
-    known = any(make.dispatch(kind) is not make.dispatch(object) for make in makers)
-    return known or is_constant(kind)
 
 
 def with_masks(calibrator: Any) -> nn.Module:
@@ -88,6 +76,7 @@ class Cooled(Exact):
         return softmax(logits, temperature, self.offsets)
 
 
+@probabilities_module.register(AffineCalibrator)
 class Affine(Exact):
     """softmax(W z + c); a vector of scales stands for a diagonal W."""
 
@@ -104,6 +93,7 @@ class Affine(Exact):
         return torch.softmax(scores, dim=1)
 
 
+@probabilities_module.register(EnsembleTemperatureScaling)
 class Mixture(Exact):
     """A mixture of the cooled, the original and the uniform distribution."""
 
@@ -120,6 +110,7 @@ class Mixture(Exact):
         return normalised(mixed + self.shares[2] * even)
 
 
+@probabilities_module.register(TwoStageCalibration)
 class TwoStages(nn.Module):
     """base(z / T(x))."""
 
@@ -152,30 +143,6 @@ def softmax(
 def normalised(weights: Tensor) -> Tensor:
     """Rows that sum to one."""
     return weights / weights.sum(dim=1, keepdim=True)
-
-
-probabilities_module.register(AffineCalibrator, Affine)
-probabilities_module.register(EnsembleTemperatureScaling, Mixture)
-probabilities_module.register(TwoStageCalibration, TwoStages)
-
-
-@probabilities_module.register
-def _(calibrator: OutsideCalibrator) -> nn.Module:
-    raise TypeError(
-        "calibrator is an OutsideCalibrator, whose "
-        f"{type(calibrator.calibrator_).__name__} belongs to another library that "
-        "torch cannot read; wanted a calibrator of coolhead, or that library's own "
-        "export"
-    )
-
-
-@probabilities_module.register
-def _(calibrator: CalibratedClassifier) -> nn.Module:
-    raise TypeError(
-        "calibrator is a CalibratedClassifier, whose "
-        f"{type(calibrator.estimator_).__name__} torch cannot run; wanted its "
-        "calibrator_, on logits that the estimator gave"
-    )
 
 
 TINIEST = float(np.finfo(np.float64).tiny)
@@ -233,6 +200,7 @@ class OfEveryClass(Curves):
         return normalised(torch.where(possible(logits), mapped, 0.0))
 
 
+@probabilities_module.register(PlattScaling)
 class Logistic(Exact):
     """A logistic curve of the confidence, or of the difference of two classes."""
 
@@ -322,6 +290,3 @@ def _(calibrator: Any) -> nn.Module:
     pieces = [_unchanged() if curve is None else read(curve) for curve in curves]
     kind = OfTopLabel if calibrator.scheme == "top_label" else OfEveryClass
     return kind(pieces)
-
-
-probabilities_module.register(PlattScaling, Logistic)

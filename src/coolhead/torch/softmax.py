@@ -6,10 +6,9 @@ import torch
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor, nn
 
-from coolhead.torch import temperature as shift_aware  # noqa: F401  (these register theirs)
-from coolhead.torch.masked_softmax import possible
+from coolhead.models.outputs import check_calibrator
 from coolhead.torch.probabilities import Cooled, with_masks
-from coolhead.torch.temperature import Exact, NearestCenter
+from coolhead.torch.temperature import Exact, NearestCenter, possible
 
 
 class ModuleDetails(NamedTuple):
@@ -50,7 +49,7 @@ class CalibratedSoftmax(nn.Module):
 
     def __init__(self, calibrator: Any):
         super().__init__()
-        check_is_fitted(calibrator)
+        check_is_fitted(check_calibrator(calibrator))
         self.calibrator = calibrator
         self.probabilities = with_masks(calibrator)
         clusters = getattr(calibrator, "clusters_", None)

@@ -132,12 +132,22 @@ class Scaled(Exact):
         return rows
 
 
+def possible(logits: Tensor) -> Tensor:
+    """Classes that can be, (n, k) bool: a logit of minus infinity has probability zero.
+
+    What a module computes, it computes as if the other classes did not exist.
+    """
+    return logits != -torch.inf
+
+
 def unit_length(rows: Tensor) -> Tensor:
     """Rows of length one; those of zeros stay."""
     length = rows.square().sum(dim=1, keepdim=True).sqrt()
     return rows / torch.where(length > 0, length, 1.0)
 
 
+@temperature_module.register(NearestClusterTemperature)
+@temperature_module.register(WeightedClusterTemperature)
 class OfNearestCluster(Exact):
     """The temperature of the nearest centre."""
 
@@ -152,6 +162,8 @@ class OfNearestCluster(Exact):
         return self.temperatures[self.nearest(features)[0]]
 
 
+@temperature_module.register(RegressedTemperature)
+@temperature_module.register(MultiDomainTemperature)
 class OnLine(Exact):
     """A line over the features, kept within bounds."""
 
@@ -174,6 +186,7 @@ class OnLine(Exact):
         return values.clamp(self.bounds[0], self.bounds[1])
 
 
+@temperature_module.register(TemperatureEnsemble)
 class HarmonicMean(nn.Module):
     """The temperature that the mean of the members' scaled logits amounts to."""
 
@@ -187,13 +200,7 @@ class HarmonicMean(nn.Module):
         return len(inverses) / torch.stack(inverses).sum(dim=0)
 
 
-for nearest in (NearestClusterTemperature, WeightedClusterTemperature):
-    temperature_module.register(nearest, OfNearestCluster)
-for line in (RegressedTemperature, MultiDomainTemperature):
-    temperature_module.register(line, OnLine)
-temperature_module.register(TemperatureEnsemble, HarmonicMean)
-
-
+@temperature_module.register(OffsetTemperature)
 class Moved(Exact):
     """Another module's T(x), with log T moved and stretched around its middle."""
 
@@ -207,9 +214,6 @@ class Moved(Exact):
     def forward(self, logits: Tensor, features: Tensor | None = None) -> Tensor:
         line = self.base(logits, features).log() - self.middle
         return (self.middle + self.offset + self.slope * line).exp()
-
-
-temperature_module.register(OffsetTemperature, Moved)
 
 
 TINY = float(np.finfo(np.float32).tiny)
@@ -272,6 +276,7 @@ class Descriptors(Exact):
         return apart.clamp(-FURTHEST, FURTHEST)
 
 
+@temperature_module.register(ShiftAwareTemperature)
 class LogLinear(Exact):
     """T = exp of a line over standardised descriptors."""
 
@@ -295,6 +300,7 @@ class LogLinear(Exact):
         return line.clamp(self.bounds[0], self.bounds[1]).exp()
 
 
+@temperature_module.register(SelectByDomain)
 class LogMean(Exact):
     """The weighted mean of several temperatures, taken and kept in bounds in log T."""
 
@@ -333,15 +339,12 @@ def _peaks(logits: Tensor, reach: float) -> tuple[Tensor, Tensor]:
     return torch.where(alone, usual, height), torch.where(alone, usual, margin)
 
 
-temperature_module.register(ShiftAwareTemperature, LogLinear)
-temperature_module.register(SelectByDomain, LogMean)
-
-
 @temperature_module.register
 def _(calibrator: AutoCalibrator) -> nn.Module:
     return temperature_module(calibrator.selection_)
 
 
+@temperature_module.register(ParameterizedTemperature)
 class OfLargestLogits(Exact):
     """A small network of ReLU units on the largest logits."""
 
@@ -376,6 +379,7 @@ class OfLargestLogits(Exact):
         return self.temperature * bounded.exp()
 
 
+@temperature_module.register(DensityAwareTemperature)
 class OfNeighborDistance(Exact):
     """A line over the distances to a neighbour among reference rows, per layer."""
 
@@ -405,7 +409,3 @@ class OfNeighborDistance(Exact):
             apart = rows.double() - reference[order[:, -1]].double()
             values = values + self.slope[index] * apart.square().sum(dim=1)
         return values.clamp(min=self.floor)
-
-
-temperature_module.register(ParameterizedTemperature, OfLargestLogits)
-temperature_module.register(DensityAwareTemperature, OfNeighborDistance)
