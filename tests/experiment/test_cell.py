@@ -9,7 +9,7 @@ from coolhead.lab.cell import evaluate_cell
 from coolhead.lab.images import split_large_small
 from coolhead.lab.plan import Split
 from coolhead.lab.protocol import EvaluationSettings, Methods
-from coolhead.lab.rows import SplitRows, find_partition, fit_method
+from coolhead.lab.rows import SplitRows, fit_method
 from coolhead.methods import METHODS
 from coolhead.report.results import predict
 
@@ -173,24 +173,6 @@ def test_a_shared_density_ratio_gives_what_a_method_finds_alone(archive, small):
         assert shared.temperature_ == alone.temperature_
     memos = [record.memo for record in data._seen.values()]
     assert sum(key[0] == "ratio" for memo in memos for key in memo) == 3
-
-
-def test_kept_clusters_are_those_computed(archive, tmp_path):
-    features = archive.features[:100]
-    fresh = find_partition(features, 3, random_state=0, folder=None)
-    stored = find_partition(features, 3, random_state=0, folder=tmp_path)
-    again = find_partition(features, 3, random_state=0, folder=tmp_path)
-    assert len(list(tmp_path.iterdir())) == 1
-    for found in (stored, again):
-        assert np.array_equal(found.clusters.centers, fresh.clusters.centers)
-        assert np.array_equal(found.assignment, fresh.assignment)
-    (kept,) = tmp_path.iterdir()
-    for content in (b"", kept.read_bytes()[:200]):
-        kept.write_bytes(content)
-        mended = find_partition(features, 3, random_state=0, folder=tmp_path)
-        assert np.array_equal(mended.assignment, fresh.assignment)
-    find_partition(features, 3, random_state=1, folder=tmp_path)
-    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_few_target_rows_are_drawn_in_part_and_said_so(archive, small):

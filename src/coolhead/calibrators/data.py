@@ -222,7 +222,6 @@ class CalibrationData:
         "target" ever sees them.
     classes : names of the classes in the order of the columns, or None.
     n_masked : rows left out because their class is masked.
-    find_partition : how k-means is run; a sweep looks into a folder first.
     memo : what `once` found, so that methods fitted on the same record share it.
     row_memo : the same for what was found of each row, which holds of fewer rows, too.
 
@@ -247,9 +246,6 @@ class CalibrationData:
     target: Target | None = None
     classes: Names | None = None
     n_masked: int = 0
-    find_partition: Callable[..., Partition] = field(
-        default=clusters.partition_features, repr=False
-    )
     # `replace` makes a record that knows nothing: what was found may not hold of it.
     memo: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
     row_memo: dict[Hashable, np.ndarray] = field(
@@ -426,7 +422,7 @@ class CalibrationData:
         """k-means of the features, made once for all who ask alike."""
         found = self.once(
             ("partition", n_clusters, *sorted(settings.items())),
-            lambda: self.find_partition(self.features, n_clusters, **settings),
+            lambda: clusters.partition_features(self.features, n_clusters, **settings),
         )
         if found.n_merged:
             n_found = len(found.clusters.centers)

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Mapping
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -206,7 +205,6 @@ def evaluate_cell(
     *,
     random_state: int = 0,
     reference_features: np.ndarray | None = None,
-    partition_folder: Path | None = None,
     pictures: Pictures | None = None,
 ) -> CellResult:
     """Fit and score all methods of one split.
@@ -219,7 +217,6 @@ def evaluate_cell(
     random_state : seed of k-means, draws and whatever a method draws.
     reference_features : (r, d) what the classifier learned from, where that is not
         the source's Large rows.
-    partition_folder : where k-means is kept, to be found by other cells.
     pictures : draws a row by its number and id, for data that are images.
 
     Returns
@@ -233,7 +230,6 @@ def evaluate_cell(
         reference_features=reference_features,
         unlabelled_rows=methods.discriminator_rows,
         random_state=random_state,
-        partition_folder=partition_folder,
     )
     result = CellResult()
     fitted, predictions = _fit_all(data, methods, result)

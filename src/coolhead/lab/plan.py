@@ -81,22 +81,6 @@ def _cyclic_splits(roles: Roles) -> list[Split]:
     return splits
 
 
-WORDS = {"small": "small", "stratify": "stratify", "random_state": "seed"}
-
-
-def recorded_division(metadata: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Share, stratification and seed of the Small rows it was not trained on."""
-    found = _table(metadata, "division")
-    if found.keys() >= WORDS.keys():
-        return {key: found[key] for key in WORDS}
-    head = _table(metadata, "head")
-    if head.get("kind") == "finetune" and {"small", "random_state"} <= head.keys():
-        # Written before the division had a place of its own.
-        known = {key: head[key] for key in ("small", "random_state")}
-        return {"stratify": False} | known
-    return None
-
-
 def check_training(
     path: Path,
     metadata: Mapping[str, Any],
@@ -119,11 +103,11 @@ def check_training(
             "give the archive of that source, its name belongs to {source} of "
             "data.pattern"
         )
-    if sources is not None and _table(metadata, "division").get("separate") is True:
+    found = metadata.get("division")
+    if sources is not None and found == {"separate": True}:
         # None of these rows was trained on, however they are divided.
         return None
-    found = recorded_division(metadata)
-    if sources is None or found is None:
+    if sources is None or not isinstance(found, Mapping):
         what = "source" if sources is None else "division into Large and Small"
         return (
             f"{path} does not record the {what} it was trained with: whether its "
@@ -132,21 +116,12 @@ def check_training(
     wanted = division.model_dump() | {"random_state": seed}
     if found != wanted:
         raise ValueError(
-            f"{path} was trained on the Large rows of {_told(found)}, wanted "
-            f"{_told(wanted)}: it has seen Small rows that would calibrate it. Train "
-            "an archive per seed and put {seed} into data.pattern, or leave "
-            "'division' out of vary and train with that division"
+            f"{path} was trained on the Large rows of {found}, wanted {wanted}: it has "
+            "seen Small rows that would calibrate it. Train an archive per seed and "
+            "put {seed} into data.pattern, or leave 'division' out of vary and train "
+            "with that division"
         )
     return None
-
-
-def _table(metadata: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    found = metadata.get(name)
-    return found if isinstance(found, Mapping) else {}
-
-
-def _told(division: Mapping[str, Any]) -> str:
-    return ", ".join(f"{word} = {division[key]}" for key, word in WORDS.items())
 
 
 GIVEN = "given"

@@ -1,4 +1,4 @@
-"""Turn validation errors into sentences that name the key that was meant."""
+"""What a protocol file may hold: its tables, their keys, and what each means."""
 
 import re
 from dataclasses import fields
@@ -19,44 +19,31 @@ from coolhead.lab.heads.settings import KINDS, head_settings
 from coolhead.metrics.bins import N_BINS
 from coolhead.plugins import load_plugin, suggest
 
-LIMITS = {
-    "greater_than": "more than {gt}",
-    "greater_than_equal": "at least {ge}",
-    "less_than": "less than {lt}",
-    "less_than_equal": "at most {le}",
-}
+
+def explain_mistakes(error: ValidationError, place: str) -> str:
+    """All mistakes of a file, with the place in the file and the keys that exist."""
+    return f"{place}: " + "; ".join(map(_sentence, error.errors()))
 
 
-def explain_mistakes(error: ValidationError, model: type[BaseModel], place: str) -> str:
-    """All mistakes of a file, one line each, with the place in the file."""
-    lines = [_sentence(mistake, model) for mistake in error.errors()]
-    return f"{place}: " + "; ".join(lines)
-
-
-def _sentence(mistake: Any, model: type[BaseModel]) -> str:
-    parts = [str(part) for part in mistake["loc"]]
-    where = ".".join(parts)
+def _sentence(mistake: Any) -> str:
+    where = ".".join(map(str, mistake["loc"]))
     if mistake["type"] == "extra_forbidden":
-        allowed = sorted(_keys_beside(model, parts))
-        return f"unknown key {where!r}{suggest(parts[-1], allowed)}"
+        hint = suggest(str(mistake["loc"][-1]), _keys_of(Protocol))
+        return f"unknown key {where!r}{hint}"
     if mistake["type"] == "missing":
         return f"missing key {where!r}"
-    if mistake["type"] in LIMITS:
-        wanted = LIMITS[mistake["type"]].format(**mistake["ctx"])
-        return f"{where} is {mistake['input']!r}; wanted {wanted}"
     message = mistake["msg"].removeprefix("Value error, ")
+    if "ctx" in mistake and isinstance(mistake["input"], int | float):
+        message += f"; found {mistake['input']!r}"
     return f"{where}: {message}" if where else message
 
 
-def _keys_beside(model: type[BaseModel], parts: list[str]) -> set[str]:
-    """Every key allowed in the table that holds the last part of `parts`."""
-    tables = [model]
-    for part in parts[:-1]:
-        fields = [table.model_fields.get(part) for table in tables]
-        inner = [t for f in fields if f is not None for t in models_in(f.annotation)]
-        # A part that is no field chooses a member of a union or names a free table.
-        tables = inner or tables
-    return {key for table in tables for key in table.model_fields}
+def _keys_of(model: type[BaseModel]) -> set[str]:
+    """The keys of a table and of all tables in it."""
+    inner = [
+        m for info in model.model_fields.values() for m in models_in(info.annotation)
+    ]
+    return set(model.model_fields).union(*map(_keys_of, inner))
 
 
 def models_in(annotation: Any) -> list[type[BaseModel]]:

@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,35 +13,12 @@ from coolhead.lab.protocol import Protocol
 from coolhead.lab.results import read_json
 from coolhead.report.results import describe_machine, package_versions
 
-# What tables and report read of a record, and the kind of each: a table stands for
-# its keys, a list for its entries.
-TOLD = {
-    "command": str,
-    "commit": str | None,
-    "data_checksum": str | None,
-    "date": str,
-    "machine": str,
-    "n_cells": int,
-    "protocol": {
-        "title": str,
-        "data": {"kind": str},
-        "roles": {
-            **dict.fromkeys(("source", "calibration", "target"), int),
-            "domains": [str],
-            "calibrate_on": str,
-        },
-        "methods": {"names": [str], "clusters": int},
-        "classifiers": {},
-        "division": {},
-        "evaluation": dict.fromkeys(
-            ("size", "draws", "bins", "other_bins", "bootstrap"), int
-        ),
-        "seeds": [int],
-        "vary": [str],
-        "paper": str | None,
-    },
-    "versions": {},
-}
+# What tables and report read of a record, and of the protocol in it.
+TOP = ("command", "commit", "data_checksum", "date", "machine", "n_cells", "versions")
+PROTOCOL = (
+    *("title", "data", "roles", "methods", "classifiers", "division", "evaluation"),
+    *("seeds", "vary", "paper"),
+)
 
 
 def write_run_record(
@@ -68,31 +44,12 @@ def read_run_record(run: str | Path) -> dict[str, Any]:
     path = Path(run) / "run.json"
     if not path.is_file():
         raise ValueError(f"{run} holds no run.json; is it the folder of a run?")
-    record = read_json(path)
-    missing = list(_missing(record, TOLD))
+    record = read_json(path, "protocol", "versions")
+    missing = [name for name in TOP if name not in record]
+    missing += [f"protocol.{n}" for n in PROTOCOL if n not in record["protocol"]]
     if missing:
         raise ValueError(f"{path} is damaged: it has no {', '.join(missing)}")
     return record
-
-
-def _missing(found: Any, wanted: Any, name: str = "") -> Iterator[str]:
-    """Names of what is not there, or is of another kind."""
-    if isinstance(wanted, dict):
-        if not isinstance(found, dict):
-            yield name
-            return
-        for key, kind in wanted.items():
-            place = f"{name}.{key}".lstrip(".")
-            if key in found:
-                yield from _missing(found[key], kind, place)
-            else:
-                yield place
-    elif isinstance(wanted, list):
-        whole = isinstance(found, list) and all(isinstance(v, wanted[0]) for v in found)
-        if not whole:
-            yield name
-    elif not isinstance(found, wanted):
-        yield name
 
 
 def _commit() -> str | None:

@@ -35,7 +35,7 @@ A run is a folder ``runs/NAME``:
     run and everything above has the same bytes each time.
 ``run.json``
     Protocol, versions, machine, command, commit, date.
-``cells/``, ``classifiers/``, ``partitions/``
+``cells/``, ``classifiers/``
     One file per finished cell, trained classifier and k-means: what a resumed run
     finds.
 """

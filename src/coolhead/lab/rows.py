@@ -1,22 +1,13 @@
-"""k-means once per set of features: shared by methods, and by cells through a folder.
+"""The rows that a method may see in one split, and its fit on them."""
 
-Splits that calibrate on the same domains meet the same features when classifiers leave
-them unchanged; the second cell then finds the clusters of the first.
-"""
-
-import hashlib
 from dataclasses import replace
-from functools import cached_property, partial
-from pathlib import Path
+from functools import cached_property
 from typing import Any, NamedTuple
-from zipfile import BadZipFile
-from zlib import error as ZlibError
 
 import numpy as np
 
 from coolhead.calibrators.data import CalibrationData, Target, fit_with
 from coolhead.io.archive import DomainArchive
-from coolhead.io.files import atomic_path
 from coolhead.io.reading import give_back_pages
 from coolhead.lab.adaptation import (
     Base,
@@ -30,60 +21,6 @@ from coolhead.lab.plan import Split
 from coolhead.methods import Method, Role
 from coolhead.metrics.bins import Interval
 from coolhead.numerics.checks import check_features, check_logits
-from coolhead.shift.clusters import (
-    Clusters,
-    Partition,
-    partition_features,
-)
-
-
-def find_partition(
-    features: np.ndarray, n_clusters: int, *, folder: Path | None, **settings: Any
-) -> Partition:
-    """The k-means partition of `features`, read from `folder` if it is there.
-
-    settings : of `partition_features`; only plain distances are kept in the folder.
-    """
-    if folder is None or settings.get("scaling") is not None:
-        return partition_features(features, n_clusters, **settings)
-    path = folder / f"{_key(features, n_clusters, settings)}.npz"
-    found = _load(path) if path.is_file() else None
-    if found is not None:
-        return found
-    computed = partition_features(features, n_clusters, **settings)
-    _save(computed, path)
-    # What other cells will read, to the last bit.
-    return _load(path) or computed
-
-
-def _key(features: np.ndarray, n_clusters: int, settings: dict[str, Any]) -> str:
-    features = np.ascontiguousarray(features)
-    named = f"{features.dtype}{features.shape}{n_clusters},{sorted(settings.items())}"
-    digest = hashlib.sha256(named.encode())
-    digest.update(features.tobytes())
-    return digest.hexdigest()[:32]
-
-
-def _save(partition: Partition, path: Path) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_path(path) as temporary, open(temporary, "wb") as file:
-        np.savez(
-            file,
-            centers=partition.clusters.centers,
-            radii=partition.clusters.radii,
-            assignment=partition.assignment,
-            n_merged=partition.n_merged,
-        )
-
-
-def _load(path: Path) -> Partition | None:
-    """The partition of a file, or None if the file is damaged."""
-    try:
-        with open(path, "rb") as file, np.load(file, allow_pickle=False) as stored:
-            clusters = Clusters(stored["centers"], stored["radii"], None, None, None)
-            return Partition(clusters, stored["assignment"], int(stored["n_merged"]))
-    except (ValueError, OSError, EOFError, KeyError, BadZipFile, ZlibError):
-        return None
 
 
 class LabelledRows(NamedTuple):
@@ -108,7 +45,6 @@ class SplitRows:
     unlabelled_rows : most rows handed out without labels, so that discriminators
         stay affordable.
     random_state : seed of k-means and of that sampling.
-    partition_folder : where k-means is kept for other cells with the same features.
     """
 
     def __init__(
@@ -120,14 +56,12 @@ class SplitRows:
         reference_features: np.ndarray | None = None,
         unlabelled_rows: int = 20_000,
         random_state: int = 0,
-        partition_folder: Path | None = None,
     ):
         self.archive = archive
         self.small = small
         self.split = split
         self.unlabelled_rows = unlabelled_rows
         self.random_state = random_state
-        self.partition_folder = partition_folder
         self._given_reference = reference_features
         self._records: dict[frozenset[str], CalibrationData] = {}
         self._targets: dict[str, Target] = {}
@@ -145,15 +79,13 @@ class SplitRows:
             rows = self._rows(domains, self.small)
             split = self.split
             marked = "source" in roles and split.source != split.calibration
-            data = CalibrationData.of(
+            self._records[domains] = CalibrationData.of(
                 rows.logits,
                 rows.labels,
                 features=rows.features,
                 sample_domain=rows.sample_domain,
                 source_domain=list(split.source) if marked else None,
             )
-            search = partial(find_partition, folder=self.partition_folder)
-            self._records[domains] = replace(data, find_partition=search)
         return self._records[domains]
 
     def record(self, method: Method, takes: tuple[str, ...]) -> CalibrationData:

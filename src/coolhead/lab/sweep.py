@@ -261,7 +261,6 @@ def _evaluate(job: CellJob, archive: DomainArchive) -> CellResult:
         protocol.evaluation,
         random_state=protocol.seed_of("clusters", job.seed),
         reference_features=reference,
-        partition_folder=job.path.parent.parent / "partitions",
         pictures=find_pictures(protocol.data),
     )
     if job.note is not None:

@@ -381,7 +381,7 @@ def new_protocol(
         typer.Option(help="Your archive: features (or logits), labels and domains."),
     ],
 ) -> None:
-    """Write a protocol for your data, every key explained, ready for sweep."""
+    """Write a protocol for your data, ready for sweep."""
     from coolhead.io.files import check_input, check_output, write_text
 
     check_output(out, inputs=[check_input(data)], endings=(".toml",))
