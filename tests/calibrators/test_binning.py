@@ -20,7 +20,6 @@ from simulate import logits_and_labels
 
 METHODS = [
     HistogramBinning(),
-    HistogramBinning(binning="mass"),
     HistogramBinning(scheme="one_vs_all"),
     IsotonicCalibration(),
     IsotonicCalibration("pooled"),
@@ -208,7 +207,6 @@ def test_top_label_methods_keep_the_prediction(dtype):
 def test_wrong_options_are_refused(data):
     for method in (
         HistogramBinning(scheme="x"),
-        HistogramBinning(binning="x"),
         HistogramBinning(0),
         IsotonicCalibration("x"),
         BayesianBinning("x"),

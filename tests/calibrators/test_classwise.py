@@ -19,7 +19,6 @@ from simulate import logits_and_labels
 
 AFFINE = [
     VectorScaling(),
-    VectorScaling(bias=False),
     BiasCorrectedTemperature(),
     MatrixScaling(),
 ]

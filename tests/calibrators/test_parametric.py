@@ -201,42 +201,35 @@ def test_dac_layers_and_options():
         DensityAwareTemperature(layer_widths=(3,)).fit(
             logits, labels, features=features
         )
-    for wrong in ({"neighbor": "far"}, {"loss": "x"}, {"n_neighbors": 0}):
+    for wrong in ({"neighbor": "far"}, {"n_neighbors": 0}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             DensityAwareTemperature(**wrong).fit(logits, labels, features=features)
 
 
-@pytest.mark.parametrize("loss", ["nll", "brier"])
-def test_ets_finds_the_mixture(loss):
+def test_ets_finds_the_mixture():
     logits, labels = logits_and_labels(4000, 5, scale=3.0, seed=1)
     rng = np.random.default_rng(2)
     noise = rng.random(4000) < 0.3
     labels = np.where(noise, rng.integers(0, 5, 4000), labels)
-    method = EnsembleTemperatureScaling(loss).fit(logits, labels)
+    method = EnsembleTemperatureScaling().fit(logits, labels)
     plain = TemperatureScaling().fit(logits, labels)
     assert method.mixture_.sum() == pytest.approx(1)
     assert method.mixture_.min() >= 0
     assert method.accuracy_change_ == 0
-    if loss == "nll":
-        assert method.nll_ <= plain.nll_ + 1e-12
+    assert method.nll_ <= plain.nll_ + 1e-12
     # Noisy labels need a floor that no temperature can give.
     assert method.mixture_[2] > 0.02
-    with pytest.raises(ValueError, match="loss"):
-        EnsembleTemperatureScaling("x").fit(logits, labels)
 
 
-@pytest.mark.parametrize("loss", ["nll", "brier"])
-def test_ets_agrees_with_a_grid(loss):
+def test_ets_agrees_with_a_grid():
     logits, labels = logits_and_labels(300, 3, scale=4.0, seed=3)
-    method = EnsembleTemperatureScaling(loss).fit(logits, labels)
+    method = EnsembleTemperatureScaling().fit(logits, labels)
 
     def score(mixture):
-        twin = EnsembleTemperatureScaling(loss).fit(logits, labels)
+        twin = EnsembleTemperatureScaling().fit(logits, labels)
         twin.mixture_ = mixture
         found = twin.predict_proba(logits)
-        if loss == "nll":
-            return -np.log(found[np.arange(300), labels]).mean()
-        return np.sum((found - np.eye(3)[labels]) ** 2, axis=1).mean()
+        return -np.log(found[np.arange(300), labels]).mean()
 
     steps = np.linspace(0, 1, 6)
     grid = [np.array([a, b, 1 - a - b]) for a in steps for b in steps if a + b <= 1]

@@ -12,13 +12,9 @@ from coolhead.baselines.transfer import (
     TransCal,
     WeightedClusterTemperature,
     WeightedTemperature,
-    estimated_accuracy,
-    estimated_error,
 )
 from coolhead.calibrators.clustered import NearestClusterTemperature
 from coolhead.calibrators.data import CalibrationData, Target, fit_with
-from coolhead.numerics.search import brier_scan
-from coolhead.numerics.softmax import brier_rows
 from coolhead.numerics.solver import Status
 from coolhead.numerics.temperature import fit_temperature
 from coolhead.shift import density_ratio
@@ -95,18 +91,6 @@ def test_cpcs_agrees_with_a_plain_search():
     assert method.brier_ <= brier(best) + 1e-12
 
 
-def test_brier_scan_equals_single_scores():
-    source, _ = world(n=200)
-    weights = np.random.default_rng(1).random(200)
-    grid, scores = brier_scan(source[0], source[1], weights, -1.0, 4.0)
-    assert grid[0] <= -0.9
-    assert grid[-1] == pytest.approx(4.0)
-    assert np.all(np.diff(grid) < 0.06)
-    for index in (0, 17, len(grid) // 2, -1):
-        rows = brier_rows(source[0], source[1], float(np.exp(grid[index])))
-        assert scores[index] == pytest.approx(np.average(rows, weights=weights))
-
-
 def plain_transcal(source, target, weights):
     """The published procedure, with numerical gradients, as its formulas say."""
     wrong = (source[0].argmax(axis=1) != source[1]).astype(float)
@@ -157,17 +141,15 @@ def test_root_solver_can_sharpen_and_published_cannot():
     assert fitted(TransCal(solver="root"), source, target).temperature_ < 1
 
 
-@pytest.mark.parametrize("control", [True, False])
-def test_error_estimate_survives_its_pitfalls(control):
+def test_error_estimate_survives_its_pitfalls():
     weights = np.random.default_rng(0).exponential(size=50)
     for errors in (np.zeros(50), np.ones(50), np.eye(50)[0]):
-        known = KnownErrors(weights, errors, 0.7, control)
+        known = KnownErrors(weights, errors, 0.7)
         for power in (0.0, 0.5, 1.0):
-            assert np.isfinite(estimated_error(known, power))
-            assert 0 <= estimated_accuracy(known, power) <= 1
-    assert np.isfinite(
-        estimated_error(KnownErrors(weights[:1], np.ones(1), 0.5, True), 1)
-    )
+            assert np.isfinite(known.target_error(power))
+            assert 0 <= known.target_accuracy(power) <= 1
+    alone = KnownErrors(weights[:1], np.ones(1), 0.5)
+    assert np.isfinite(alone.target_error(1))
 
 
 @pytest.mark.parametrize("solver", ["published", "root"])
@@ -201,24 +183,6 @@ def test_weighted_cluster_with_even_weights_is_the_nearest_cluster():
     np.testing.assert_allclose(
         method.cluster_temperatures_, plain.cluster_temperatures_, rtol=1e-6
     )
-
-
-def test_domains_are_chosen_by_effective_share():
-    source, target = world(n=600)
-    far = source[2].copy()
-    # In this domain three rows alone resemble the target.
-    far[:300] -= 6
-    far[:3] = target[2][:3] + 1
-    domains = np.repeat(["odd", "good"], 300)
-    odd = (source[0], source[1], far)
-    method = WeightedTemperature(min_domain_share=0.2)
-    fitted(method, odd, target, sample_domain=domains)
-    assert method.kept_domains_ == ["good"]
-    assert method.domain_shares_["odd"] < 0.2 < method.domain_shares_["good"]
-    strict = fitted(
-        WeightedTemperature(min_domain_share=1.0), odd, target, sample_domain=domains
-    )
-    assert len(strict.kept_domains_) == 1
 
 
 def test_few_effective_samples_warn_with_the_number():
@@ -291,27 +255,6 @@ def test_one_labelled_row_has_a_temperature_and_a_warning(method):
         found = fitted(method(**settings), one, target)
     assert found.temperature_ > 0
     assert found.status_ in set(Status)
-
-
-def test_dropped_domains_count_in_the_warning():
-    source, target = world(n=200, step=0.5)
-    domains = np.r_[np.repeat("few", 12), np.repeat("many", 188)]
-    source[2][12:, 1] += 4.0
-    with pytest.warns(UserWarning, match="effective samples of 200, fewer than 30"):
-        found = fitted(
-            WeightedTemperature(min_domain_share=1.0),
-            source,
-            target,
-            sample_domain=domains,
-        )
-    assert found.effective_sample_size_ < 30
-
-
-@pytest.mark.parametrize("method", TRANSFER)
-def test_a_share_beyond_one_is_refused(method):
-    source, target = world(n=50)
-    with pytest.raises(ValueError, match="min_domain_share is 7"):
-        fitted(method(min_domain_share=7), source, target)
 
 
 class TestTransCalEdges:

@@ -37,8 +37,7 @@ VARIANTS: dict[str, list[dict[str, Any]]] = {
     "MultiDomainTemperature": [{"clip": "range"}],
     "DensityAwareTemperature": [{"neighbor": "nearest", "layer_widths": (4, 8)}],
     "ShiftAwareTemperature": [{"descriptors": ("logit_margin", "feature_length")}],
-    "VectorScaling": [{"bias": False}],
-    "HistogramBinning": [{"scheme": "one_vs_all"}, {"binning": "mass"}],
+    "HistogramBinning": [{"scheme": "one_vs_all"}],
     "BayesianBinning": [{"scheme": "one_vs_all"}],
     "IsotonicCalibration": [{"scheme": "pooled"}, {"scheme": "top_label"}],
 }

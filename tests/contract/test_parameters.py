@@ -39,7 +39,7 @@ def test_every_parameter_of_every_calibrator(name, parameter):
             "hidden holds 0; wanted",
         ),
         (ch.baselines.MultiDomainTemperature(penalty=np.nan), "penalty is nan; wanted"),
-        (ch.baselines.VectorScaling(bias="no"), "bias is 'no'; wanted True or False"),
+        (ch.baselines.TransCal(weight_power="no"), "weight_power is 'no'; wanted"),
     ],
 )
 def test_in_these_words(calibrator, told):

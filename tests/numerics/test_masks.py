@@ -6,7 +6,7 @@ from scipy.special import log_softmax
 from scipy.special import softmax as scipy_softmax
 
 import coolhead as ch
-from coolhead.numerics.search import affine_slopes, brier_scan, temperature_slopes
+from coolhead.numerics.search import affine_slopes, temperature_slopes
 from coolhead.numerics.softmax import (
     brier_rows,
     confidence,
@@ -117,12 +117,6 @@ def test_everything_computed_from_a_row_ignores_its_masks(value, dtype):
             strict=True,
         ):
             np.testing.assert_allclose(found, wanted, **close)
-    for found, wanted in zip(
-        brier_scan(masked, labels, np.ones(300), -2.0, 2.0),
-        brier_scan(logits, labels, np.ones(300), -2.0, 2.0),
-        strict=True,
-    ):
-        np.testing.assert_allclose(found, wanted, **close)
 
 
 def test_affine_gradients_ignore_a_masked_class():

@@ -56,9 +56,9 @@ class CurveCalibrator(ScoreCalibrator):
 
     def _probabilities(self, logits: np.ndarray) -> np.ndarray:
         if self.scheme == "top_label":
-            largest, top = exact_confidence(logits)
+            largest, top = confidence(exact(logits), 1.0)
             return replace_top(logits, top, self._read_curve(self.curves_[0], largest))
-        probabilities = exact_softmax(logits)
+        probabilities = softmax(exact(logits), 1.0)
         mapped = probabilities.copy()
         for k, curve in enumerate(self.curves_):
             if curve is not None:
@@ -103,34 +103,22 @@ def equal_mass_ends(scores: np.ndarray, mass: np.ndarray, n_bins: int) -> np.nda
     return ends[ends < len(scores)]
 
 
-def exact_softmax(logits: np.ndarray) -> np.ndarray:
-    """Probabilities in double precision, whatever that of the logits.
+def exact(logits: np.ndarray) -> np.ndarray:
+    """Logits in double precision.
 
     A curve may jump, and near one single precision has few numbers left: the step a
-    score falls on must not hang on who rounds.
+    score falls on must not depend on rounding.
     """
-    probabilities = np.empty(logits.shape)
-    for rows in row_blocks(*logits.shape):
-        probabilities[rows] = softmax(logits[rows].astype(np.float64), 1.0)
-    return probabilities
-
-
-def exact_confidence(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Confidence in double precision and predicted class, (n,) each."""
-    largest, predicted = np.empty(len(logits)), np.empty(len(logits), np.intp)
-    for rows in row_blocks(*logits.shape):
-        block = logits[rows].astype(np.float64)
-        largest[rows], predicted[rows] = confidence(block, 1.0)
-    return largest, predicted
+    return logits.astype(np.float64, copy=False)
 
 
 def fit_curves(data: ScoreData, scheme: str, fit_curve: FitCurve) -> list[Any]:
     """One curve for the top label, or one per class (None where a class is absent)."""
     check_choice(scheme, "scheme", "top_label", "one_vs_all")
     if scheme == "top_label":
-        largest, predicted = exact_confidence(data.logits)
+        largest, predicted = confidence(exact(data.logits), 1.0)
         return [fit_curve(largest, predicted == data.labels, data.weights)]
-    probabilities = exact_softmax(data.logits)
+    probabilities = softmax(exact(data.logits), 1.0)
     absent = set(data.absent.tolist())
     return [
         None
@@ -274,12 +262,11 @@ def _one_binning(
 
 @parameters
 class HistogramBinning(CurveCalibrator):
-    """Replaces a probability by the share of hits in its bin.
+    """Replaces a probability by the share of hits in its bin of equal width.
 
     Parameters
     ----------
     n_bins : number of bins.
-    binning : "width" for bins of equal width, "mass" for bins of equal numbers.
     scheme : "top_label" calibrates the confidence, "one_vs_all" every class.
 
     Attributes
@@ -298,23 +285,12 @@ class HistogramBinning(CurveCalibrator):
 
     n_bins: Count = 15
     _: KW_ONLY
-    binning: str = "width"
     scheme: str = "top_label"
-
-    def _learn_scores(self, data: ScoreData) -> str:
-        check_choice(self.binning, "binning", "width", "mass")
-        return super()._learn_scores(data)
 
     def _fit_curve(
         self, scores: np.ndarray, hits: np.ndarray, weights: np.ndarray
     ) -> Curve:
         inner = np.arange(1, self.n_bins) / self.n_bins
-        if self.binning == "mass":
-            order = np.argsort(scores, kind="stable")
-            ordered = scores[order]
-            mass = np.concatenate([[0.0], np.cumsum(weights[order])])
-            ends = equal_mass_ends(ordered, mass, self.n_bins)
-            inner = (ordered[ends - 1] + ordered[ends]) / 2
         index = np.searchsorted(inner, scores, side="left")
         mass = np.bincount(index, weights, len(inner) + 1)
         right = np.bincount(index, weights * hits, len(inner) + 1)
@@ -359,7 +335,7 @@ class IsotonicCalibration(CurveCalibrator):
     def _learn_scores(self, data: ScoreData) -> str:
         if self.scheme != "pooled":
             return super()._learn_scores(data)
-        scores = exact_softmax(data.logits)
+        scores = softmax(exact(data.logits), 1.0)
         hits = np.zeros(scores.shape, bool)
         hits[np.arange(len(hits)), data.labels] = True
         weights = np.repeat(data.weights.astype(scores.dtype), self.n_classes_)

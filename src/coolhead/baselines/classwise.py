@@ -1,4 +1,4 @@
-"""What calibrators that change the class scores have in common."""
+"""Calibrators that change the class scores: mixtures, and affine maps of logits."""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -12,7 +12,7 @@ from coolhead.calibrators.base import Answer, Calibrator, remember_losses
 from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.parameters import NotNegative, parameters
 from coolhead.numerics.blocks import row_blocks
-from coolhead.numerics.checks import check_choice, check_logit_values
+from coolhead.numerics.checks import check_logit_values
 from coolhead.numerics.moments import class_counts, hide_masked, without_masked
 from coolhead.numerics.search import affine_slopes, filled
 from coolhead.numerics.softmax import log_loss_rows, softmax
@@ -125,23 +125,10 @@ def score_data(data: CalibrationData) -> ScoreData:
 Gradient = tuple[float, np.ndarray]
 
 
-class Start(NamedTuple):
-    """Temperature scaling, where the descent begins.
-
-    present : (k,) the classes that have rows; square, spread : (k,) about how much the
-    loss bends along each scale and each bias.
-    """
-
-    inverse: float
-    present: np.ndarray
-    square: np.ndarray
-    spread: np.ndarray
-
-
 class AffineCalibrator(ScoreCalibrator):
     """softmax(A z + c), fitted by likelihood from the set-level temperature on.
 
-    A subclass writes `_descend`.
+    A subclass writes `_penalties`.
 
     Attributes
     ----------
@@ -154,16 +141,53 @@ class AffineCalibrator(ScoreCalibrator):
     slope_: np.ndarray
     bias_: np.ndarray
 
-    def _learn_scores(self, data: ScoreData) -> str:
-        fitted = fit_temperature(data.logits, data.labels, sample_weight=data.weights)
-        present = np.ones(data.logits.shape[1], bool)
-        present[data.absent] = False
-        inverse = 1 / fitted.temperature
-        self._descend(data, Start(inverse, present, *curvatures(data, inverse)))
-        return fitted.status
+    def _penalties(self, n_classes: int) -> tuple[np.ndarray, float]:
+        """L2 penalties on the relative change of the slopes, and on the biases.
 
-    def _descend(self, data: ScoreData, start: Start) -> None:
-        raise NotImplementedError(f"{type(self).__name__} does not define its fit")
+        The shape of the first says what is fitted: (k, k) a matrix, (k,) its diagonal,
+        (1,) one scale for all classes.
+        """
+        raise NotImplementedError(f"{type(self).__name__} does not define its penalty")
+
+    def _learn_scores(self, data: ScoreData) -> str:
+        n_classes = data.logits.shape[1]
+        penalty, bias_penalty = self._penalties(n_classes)
+        fitted = fit_temperature(data.logits, data.labels, sample_weight=data.weights)
+        inverse, shares = 1 / fitted.temperature, data.weights / data.weights.sum()
+        present = np.ones(n_classes, bool)
+        present[data.absent] = False
+        tied, full = penalty.shape == (1,), penalty.ndim == 2
+        plain = inverse * (np.eye(n_classes) if full else np.ones(n_classes))
+        free = present[:, None] if full else np.ones(1) if tied else present
+
+        def split(parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            change = parameters[: penalty.size].reshape(penalty.shape) * free
+            return change, centred_bias(parameters[penalty.size :], present)
+
+        def objective(parameters: np.ndarray) -> Gradient:
+            change, bias = split(parameters)
+            loss, by_slope, by_bias = affine_slopes(
+                data.logits, data.labels, shares, plain + inverse * change, bias
+            )
+            loss += float(np.sum(penalty * change**2) + bias_penalty * np.sum(bias**2))
+            if tied:
+                by_slope = by_slope.sum(keepdims=True)
+            by_change = (inverse * by_slope + 2 * penalty * change) * free
+            by_bias = centred_bias(by_bias + 2 * bias_penalty * bias, present)
+            return loss, np.concatenate([by_change.ravel(), by_bias])
+
+        square, spread = curvatures(data, inverse)
+        steep = np.outer(spread, square) if full else spread * square
+        steep = (steep.sum(keepdims=True) if tied else steep) + 2 * penalty
+        curvature = np.concatenate([steep.ravel(), spread + 2 * bias_penalty])
+        bounds = None
+        if tied:
+            # Without a minimum the temperature would run away; biases have a penalty.
+            bounds = np.full((len(curvature), 2), [-np.inf, np.inf])
+            bounds[0] = BOUND**-2 - 1, BOUND**2 - 1
+        change, self.bias_ = split(descend(objective, curvature, bounds))
+        self.slope_ = plain + inverse * change
+        return fitted.status
 
     def _probabilities(self, logits: np.ndarray) -> np.ndarray:
         values = filled(logits)
@@ -174,31 +198,20 @@ class AffineCalibrator(ScoreCalibrator):
         return powers / powers.sum(axis=1, keepdims=True)
 
 
-def mean_loss(
-    data: ScoreData, slope: np.ndarray, bias: np.ndarray
-) -> tuple[float, np.ndarray, np.ndarray]:
-    """Weighted mean loss of softmax(A z + c), and its gradient by A and by c."""
-    total = float(data.weights.sum())
-    loss, by_slope, by_bias = affine_slopes(
-        data.logits, data.labels, data.weights, slope, bias
-    )
-    return loss / total, by_slope / total, by_bias / total
-
-
 def curvatures(data: ScoreData, inverse: float) -> tuple[np.ndarray, np.ndarray]:
-    """About how much the loss bends along each scale and each bias, (k,) each.
+    """Mean squares of the scaled logits, and variances of the labels, (k,) each.
 
-    In units of its inverse root every parameter is equally steep, and L-BFGS needs
-    few steps.
+    Their products are about the curvature of the loss along each slope, the variances
+    along each bias. In units of its inverse root every parameter is equally steep, and
+    L-BFGS needs few steps.
     """
-    shares = np.bincount(data.labels, data.weights, data.logits.shape[1])
-    shares = shares / shares.sum()
-    bias = shares * (1 - shares)
+    shares = data.weights / data.weights.sum()
+    frequency = np.bincount(data.labels, shares, data.logits.shape[1])
     squares = np.zeros(data.logits.shape[1])
     for rows in row_blocks(*data.logits.shape):
         block = filled(data.logits[rows])
-        squares += data.weights[rows] @ np.square(block, dtype=np.float64)
-    return inverse**2 * squares / data.weights.sum(), bias
+        squares += shares[rows] @ np.square(block, dtype=np.float64)
+    return inverse**2 * squares, frequency * (1 - frequency)
 
 
 def centred_bias(values: np.ndarray, present: np.ndarray) -> np.ndarray:
@@ -212,34 +225,32 @@ def centred_bias(values: np.ndarray, present: np.ndarray) -> np.ndarray:
 
 def descend(
     objective: Callable[[np.ndarray], Gradient],
-    start: np.ndarray,
-    bend: np.ndarray,
-    *,
-    limits: np.ndarray | None = None,
+    curvature: np.ndarray,
+    bounds: np.ndarray | None,
 ) -> np.ndarray:
-    """Minimise with L-BFGS in units of 1/√bend, within ±`limits` where given.
+    """Minimise from zero with L-BFGS in units of 1/√curvature.
 
-    A result that is no better than the start is refused.
+    A result that is no better than zero is refused. `bounds` of shape (n_parameters, 2)
+    cost time: SciPy loops over them in Python.
     """
-    unit = 1 / np.sqrt(np.maximum(bend, 1e-12))
+    unit = 1 / np.sqrt(np.maximum(curvature, 1e-12))
+    start = np.zeros(len(unit))
 
     def scaled(parameters: np.ndarray) -> Gradient:
         loss, gradient = objective(parameters * unit)
         return loss, gradient * unit
 
-    bounds = None
-    if limits is not None:
-        # Not otherwise: SciPy loops over bounds in Python, one per parameter.
-        bounds = np.column_stack([-limits, limits]) / unit[:, None]
+    if bounds is not None:
+        bounds = bounds / unit[:, None]
     found: Any = minimize(
         scaled,
-        start / unit,
+        start,
         jac=True,
         method="L-BFGS-B",
         bounds=bounds,  # pyright: ignore[reportArgumentType]
         options={"maxiter": 1000, "ftol": 1e-14, "gtol": 1e-10, "maxcor": 20},
     )
-    if found.fun > objective(start)[0]:
+    if found.fun > scaled(start)[0]:
         return start
     return _polished(scaled, found, bounds) * unit
 
@@ -259,18 +270,13 @@ def _polished(
     return best
 
 
-@parameters
 class EnsembleTemperatureScaling(ScoreCalibrator):
     """w₁ softmax(z/T) + w₂ softmax(z) + w₃/K; the predicted class does not change.
-
-    Parameters
-    ----------
-    loss : "nll" or "brier", what the mixture weights minimise.
 
     Attributes
     ----------
     temperature_ : float, by likelihood.
-    mixture_ : (3,) weights, not negative, of sum one.
+    mixture_ : (3,) weights, not negative, of sum one, by likelihood.
     accuracy_change_, status_, nll_, nll_uncalibrated_ : of the fit set.
 
     Examples
@@ -282,17 +288,11 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
     (1.0, 0.0)
     """
 
-    loss: str = "nll"
-
     def _learn_scores(self, data: ScoreData) -> str:
-        check_choice(self.loss, "loss", "nll", "brier")
         fitted = fit_temperature(data.logits, data.labels, sample_weight=data.weights)
         self.temperature_ = fitted.temperature
         shares = data.weights / data.weights.sum()
-        if self.loss == "nll":
-            self.mixture_ = _mixture_by_likelihood(data, self.temperature_, shares)
-        else:
-            self.mixture_ = _mixture_by_squares(data, self.temperature_, shares)
+        self.mixture_ = _mixture_by_likelihood(data, self.temperature_, shares)
         return fitted.status
 
     def _probabilities(self, logits: np.ndarray) -> np.ndarray:
@@ -325,37 +325,7 @@ def _mixture_by_likelihood(
         mixed = own @ mixture
         return float(-shares @ np.log(mixed)), -(shares / mixed) @ own
 
-    return _on_simplex(objective)
-
-
-def _mixture_by_squares(
-    data: ScoreData, temperature: float, shares: np.ndarray
-) -> np.ndarray:
-    """The Brier score is quadratic in the mixture: its 3×3 matrix is all it needs."""
-    square, own = np.zeros((3, 3)), np.zeros(3)
-    for rows in row_blocks(*data.logits.shape):
-        block, share = data.logits[rows], shares[rows]
-        parts = [
-            softmax(block, temperature),
-            softmax(block, 1.0),
-            uniform(block),
-        ]
-        each = np.arange(len(block)), data.labels[rows]
-        for i, left in enumerate(parts):
-            own[i] += share @ left[each]
-            for j, right in enumerate(parts):
-                square[i, j] += share @ np.vecdot(left, right)
-
-    def objective(mixture: np.ndarray) -> tuple[float, np.ndarray]:
-        product = square @ mixture
-        return float(mixture @ product - 2 * own @ mixture), 2 * (product - own)
-
-    return _on_simplex(objective)
-
-
-def _on_simplex(objective: Any) -> np.ndarray:
-    """Minimise a convex function of three shares, from temperature scaling alone."""
-    start = np.array([1.0, 0.0, 0.0])
+    start = np.array([1.0, 0.0, 0.0])  # temperature scaling alone
     found: Any = minimize(
         objective,
         start,
@@ -373,11 +343,10 @@ def _on_simplex(objective: Any) -> np.ndarray:
 
 @parameters
 class VectorScaling(AffineCalibrator):
-    """softmax(v∘z + c), with a scale and, if wanted, a bias for every class.
+    """softmax(v∘z + c), with a scale and a bias for every class.
 
     Parameters
     ----------
-    bias : False fits the scales alone ("no-bias vector scaling").
     penalty : L2 penalty on biases and on the scales' relative distance from the
         set-level inverse temperature.
 
@@ -397,36 +366,15 @@ class VectorScaling(AffineCalibrator):
     """
 
     _: KW_ONLY
-    bias: bool = True
     penalty: NotNegative = 1e-3
 
-    def _descend(self, data: ScoreData, start: Start) -> None:
-        n_classes, present = data.logits.shape[1], start.present
-        bend = [start.square * start.spread + 2 * self.penalty]
-        if self.bias:
-            bend.append(start.spread + 2 * self.penalty)
+    def _penalties(self, n_classes: int) -> tuple[np.ndarray, float]:
+        return np.full(n_classes, float(self.penalty)), self.penalty
 
-        def split(parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            stretch = np.where(present, parameters[:n_classes], 0.0)
-            if not self.bias:
-                return stretch, np.zeros(n_classes)
-            return stretch, centred_bias(parameters[n_classes:], present)
-
-        def objective(parameters: np.ndarray) -> Gradient:
-            stretch, bias = split(parameters)
-            scale = start.inverse * (1 + stretch)
-            loss, by_scale, by_bias = mean_loss(data, scale, bias)
-            loss += self.penalty * (np.sum(stretch**2) + np.sum(bias**2))
-            by_stretch = start.inverse * by_scale + 2 * self.penalty * stretch
-            gradient = [np.where(present, by_stretch, 0.0)]
-            if self.bias:
-                by_penalty = by_bias + 2 * self.penalty * bias
-                gradient.append(centred_bias(by_penalty, present))
-            return loss, np.concatenate(gradient)
-
-        bend = np.concatenate(bend)
-        stretch, self.bias_ = split(descend(objective, np.zeros(len(bend)), bend))
-        self.slope_ = self.scale_ = start.inverse * (1 + stretch)
+    def _learn_scores(self, data: ScoreData) -> str:
+        status = super()._learn_scores(data)
+        self.scale_ = self.slope_
+        return status
 
 
 @parameters
@@ -454,28 +402,13 @@ class BiasCorrectedTemperature(AffineCalibrator):
 
     penalty: NotNegative = 1e-3
 
-    def _descend(self, data: ScoreData, start: Start) -> None:
-        n_classes = data.logits.shape[1]
+    def _penalties(self, n_classes: int) -> tuple[np.ndarray, float]:
+        return np.zeros(1), self.penalty
 
-        def split(parameters: np.ndarray) -> tuple[float, np.ndarray]:
-            # In log b the inverse temperature is positive and steps are relative.
-            inverse = start.inverse * float(np.exp(parameters[0]))
-            return inverse, centred_bias(parameters[1:], start.present)
-
-        def objective(parameters: np.ndarray) -> Gradient:
-            inverse, bias = split(parameters)
-            loss, by_scale, by_bias = mean_loss(data, np.full(n_classes, inverse), bias)
-            by_penalty = centred_bias(by_bias + 2 * self.penalty * bias, start.present)
-            loss += self.penalty * float(np.sum(bias**2))
-            return loss, np.r_[inverse * by_scale.sum(), by_penalty]
-
-        bend = np.r_[start.square @ start.spread, start.spread + 2 * self.penalty]
-        # Without a minimum the temperature would run away; the biases have a penalty.
-        limits = np.r_[2 * np.log(BOUND), np.full(n_classes, np.inf)]
-        found = descend(objective, np.zeros(1 + n_classes), bend, limits=limits)
-        inverse, self.bias_ = split(found)
-        self.temperature_ = 1 / inverse
-        self.slope_ = np.full(n_classes, 1 / self.temperature_)
+    def _learn_scores(self, data: ScoreData) -> str:
+        status = super()._learn_scores(data)
+        self.temperature_ = float(1 / self.slope_[0])
+        return status
 
 
 # L-BFGS holds about 60 numbers per parameter. Measured on two cores with 300 rows and
@@ -519,46 +452,14 @@ class MatrixScaling(AffineCalibrator):
     bias_penalty: NotNegative = 1e-2
     diagonal_penalty: NotNegative = 1e-2
 
-    def _learn_scores(self, data: ScoreData) -> str:
-        found = data.logits.shape[1]
-        if found > MOST_CLASSES:
+    def _penalties(self, n_classes: int) -> tuple[np.ndarray, float]:
+        if n_classes > MOST_CLASSES:
             raise ValueError(
-                f"logits has {found} columns, for which {type(self).__name__} would "
-                f"fit a matrix of {found} x {found} numbers; wanted at most "
+                f"logits has {n_classes} columns, for which MatrixScaling would fit a "
+                f"matrix of {n_classes} x {n_classes} numbers; wanted at most "
                 f"{MOST_CLASSES} classes, or VectorScaling() (--method vector), which "
                 "fits two numbers per class"
             )
-        return super()._learn_scores(data)
-
-    def _descend(self, data: ScoreData, start: Start) -> None:
-        k, present = data.logits.shape[1], start.present
-        penalties = self._penalties(k)
-
-        def split(parameters: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-            change = parameters[: k * k].reshape(k, k) * present[:, None]
-            return change, centred_bias(parameters[k * k :], present)
-
-        def objective(parameters: np.ndarray) -> Gradient:
-            change, bias = split(parameters)
-            loss, by_matrix, by_bias = mean_loss(
-                data, start.inverse * (np.eye(k) + change), bias
-            )
-            loss += float(np.sum(penalties * change**2))
-            loss += self.bias_penalty * float(np.sum(bias**2))
-            by_change = start.inverse * by_matrix + 2 * penalties * change
-            by_change *= present[:, None]
-            by_penalty = centred_bias(by_bias + 2 * self.bias_penalty * bias, present)
-            return loss, np.concatenate([by_change.ravel(), by_penalty])
-
-        by_matrix = np.outer(start.spread, start.square) + 2 * penalties
-        by_bias = start.spread + 2 * self.bias_penalty
-        bend = np.concatenate([by_matrix.ravel(), by_bias])
-        found = descend(objective, np.zeros(k * k + k), bend)
-        change, self.bias_ = split(found)
-        self.slope_ = self.matrix_ = start.inverse * (np.eye(k) + change)
-
-    def _penalties(self, n_classes: int) -> np.ndarray:
-        """Penalty of every entry of the matrix, (k, k)."""
         if not min(self.off_diagonal_penalty, self.bias_penalty) > 0:
             raise ValueError(
                 "off_diagonal_penalty and bias_penalty must be positive, found "
@@ -566,4 +467,9 @@ class MatrixScaling(AffineCalibrator):
             )
         penalties = np.full((n_classes, n_classes), float(self.off_diagonal_penalty))
         np.fill_diagonal(penalties, self.diagonal_penalty)
-        return penalties
+        return penalties, self.bias_penalty
+
+    def _learn_scores(self, data: ScoreData) -> str:
+        status = super()._learn_scores(data)
+        self.matrix_ = self.slope_
+        return status

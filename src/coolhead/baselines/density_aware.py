@@ -9,6 +9,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from coolhead.calibrators.base import TemperatureCalibrator, remember_beyond
 from coolhead.calibrators.data import CalibrationData
+from coolhead.calibrators.descriptors import unit_rows
 from coolhead.calibrators.parameters import Count, Seed, parameters
 from coolhead.calibrators.temperature import set_level
 from coolhead.numerics.checks import check_choice
@@ -30,7 +31,6 @@ class DensityAwareTemperature(TemperatureCalibrator):
     n_neighbors : the neighbour whose distance is taken.
     neighbor : "kth" as described in the paper, "nearest" as in its released code.
     layer_widths : columns of each layer when `features` joins several; None for one.
-    loss : "nll" or "brier".
     max_reference : reference rows kept, drawn at random beyond that.
     random_state : seed of that draw.
 
@@ -60,14 +60,12 @@ class DensityAwareTemperature(TemperatureCalibrator):
     _: KW_ONLY
     neighbor: str = "kth"
     layer_widths: tuple[Count, ...] | None = None
-    loss: str = "nll"
     max_reference: Count = 10_000
     random_state: Seed = 0
 
     def _learn(self, data: CalibrationData) -> None:
         # Without training rows each row is measured against the other calibration rows.
         check_choice(self.neighbor, "neighbor", "kth", "nearest")
-        check_choice(self.loss, "loss", "nll", "brier")
         own = data.reference is None
         known: Any = data.features if own else data.reference
         rng = np.random.default_rng(self.random_state)
@@ -111,7 +109,7 @@ class DensityAwareTemperature(TemperatureCalibrator):
             raw = inputs @ parameters
             relative = np.maximum(raw, FLOOR_SHARE)
             losses, slopes = temperature_slopes(
-                data.rows.logits, data.labels, relative * self.temperature_, self.loss
+                data.rows.logits, data.labels, relative * self.temperature_
             )
             flow = shares * slopes / relative * (raw > FLOOR_SHARE)
             return float(shares @ losses), inputs.T @ flow
@@ -146,11 +144,6 @@ def neighbor_distances(
     """Squared distance (n,) to the n-th nearest reference row, at unit length."""
     n_neighbors = min(n_neighbors, len(reference))
     search = NearestNeighbors(n_neighbors=n_neighbors, algorithm="brute")
-    search.fit(_unit_length(reference))
-    distance, _ = search.kneighbors(_unit_length(features))
+    search.fit(unit_rows(reference))
+    distance, _ = search.kneighbors(unit_rows(features))
     return distance[:, -1].astype(np.float64) ** 2
-
-
-def _unit_length(rows: np.ndarray) -> np.ndarray:
-    length = np.sqrt(np.vecdot(rows, rows))[:, None]
-    return (rows / np.where(length > 0, length, 1)).astype(np.float32)

@@ -55,38 +55,26 @@ class MultiDomainTemperature(TemperatureCalibrator):
     clip: str = "floor"
 
     def _learn(self, data: CalibrationData) -> None:
-        self._fit_domains(data)
-        heights = self.domain_temperatures_[data.domains.codes]
-        self._fit_line(data.features, heights, data.weights)
-        temperature = self._temperature(data.logits, data.features)
-        remember_quality(self, data, temperature, self._worst_status())
-
-    def _fit_domains(self, data: CalibrationData) -> None:
-        self.domains_ = data.domains.names
-        common = set_level(data, data.weights)
-        solved = data.domain_temperatures()
+        solved, common = data.domain_temperatures(), set_level(data, data.weights)
         self.temperature_ = float(common.temperature[0])
-        self.domain_status_ = solved.status
+        self.domains_, self.domain_status_ = data.domains.names, solved.status
         # A domain without a minimum would bend the line to the edge of the range.
         fitted = solved.status == Status.CONVERGED
         self.domain_temperatures_ = np.where(
             fitted, solved.temperature, self.temperature_
         )
-
-    def _fit_line(
-        self, features: Any, heights: np.ndarray, weights: np.ndarray | None
-    ) -> None:
+        self.bounds_ = temperature_bounds(self.domain_temperatures_, self.clip)
+        features: Any = data.features
+        heights = self.domain_temperatures_[data.domains.codes].astype(features.dtype)
         spread = float(features.var(axis=0, dtype=np.float64).mean()) * len(features)
         # Features that never vary say nothing; any penalty keeps the line level.
         model = Ridge(alpha=self.penalty * spread if spread > 0 else 1.0)
-        model.fit(features, heights.astype(features.dtype), sample_weight=weights)
+        model.fit(features, heights, sample_weight=data.weights)
         self.coef_ = model.coef_.astype(np.float64)
         self.intercept_ = float(model.intercept_)
-        self.bounds_ = temperature_bounds(self.domain_temperatures_, self.clip)
-
-    def _worst_status(self) -> str:
-        fitted = np.all(self.domain_status_ == Status.CONVERGED)
-        return Status.CONVERGED if fitted else Status.FALLBACK
+        status = Status.CONVERGED if fitted.all() else Status.FALLBACK
+        temperature = self._temperature(data.logits, features)
+        remember_quality(self, data, temperature, status)
 
     def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
         values = features @ self.coef_.astype(features.dtype)

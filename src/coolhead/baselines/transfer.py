@@ -18,11 +18,11 @@ from coolhead.calibrators.parameters import Count, Seed, Size, parameters
 from coolhead.calibrators.temperature import set_level
 from coolhead.numerics.checks import check_choice
 from coolhead.numerics.moments import typical_spread
-from coolhead.numerics.search import brier_scan, temperature_slopes
+from coolhead.numerics.search import temperature_slopes
 from coolhead.numerics.softmax import brier_rows, confidence
 from coolhead.numerics.solver import BOUND, Status
 from coolhead.numerics.temperature import fit_temperature
-from coolhead.shift.ratio import FEW_SAMPLES, domain_sample_sizes, effective_sample_size
+from coolhead.shift.ratio import FEW_SAMPLES, effective_sample_size
 
 
 @parameters
@@ -33,9 +33,6 @@ class TransferCalibrator(TemperatureCalibrator):
 
     Parameters
     ----------
-    min_domain_share : in [0, 1]. With `sample_domain`, a domain is dropped when its
-        effective sample size is a smaller share of its rows than this; the domain
-        with the largest share always stays. 0 keeps all.
     estimator, max_weight : see `coolhead.shift.density_ratio`; "published" gives the
         weights of the released code of TransCal and CPCS, neither cut nor scaled.
     random_state : seed of the density ratio.
@@ -46,7 +43,6 @@ class TransferCalibrator(TemperatureCalibrator):
     status_, nll_, nll_uncalibrated_ : of the fit set, without importance weights.
     density_ratio_ : coolhead.shift.DensityRatio, with its `unreliable` flag.
     effective_sample_size_ : of the weights used.
-    domain_shares_ : {domain: effective share of its rows}, kept_domains_ : those used.
     """
 
     takes = ("features", "reference", "target")
@@ -54,7 +50,6 @@ class TransferCalibrator(TemperatureCalibrator):
     reads_target_logits = False
 
     _: KW_ONLY
-    min_domain_share: float = 0.0
     estimator: str = "discriminator"
     max_weight: float = 50.0
     random_state: Seed = 0
@@ -98,11 +93,6 @@ class TransferCalibrator(TemperatureCalibrator):
 
     def _weigh(self, data: CalibrationData) -> np.ndarray:
         """Weights (n,) of the labelled rows; what was found is remembered."""
-        if not 0 <= self.min_domain_share <= 1:
-            raise ValueError(
-                f"min_domain_share is {self.min_domain_share}; wanted a number in "
-                "[0, 1]"
-            )
         ratio = data.density_ratio(
             estimator=self.estimator,
             max_weight=self.max_weight,
@@ -111,14 +101,6 @@ class TransferCalibrator(TemperatureCalibrator):
         weights = ratio.weights
         weights = weights if data.weights is None else weights * data.weights
         self.density_ratio_ = ratio
-        self.domain_shares_, self.kept_domains_ = {}, None
-        if data.domains_known:
-            sizes = domain_sample_sizes(ratio.weights, data.sample_domain)
-            shares = {domain: share for domain, (share, _) in sizes.items()}
-            lowest = min(self.min_domain_share, max(shares.values()))
-            kept = [domain for domain, share in shares.items() if share >= lowest]
-            self.domain_shares_, self.kept_domains_ = shares, kept
-            weights = np.where(np.isin(data.sample_domain, kept), weights, 0.0)
         self.effective_sample_size_ = count_effective(type(self).__name__, weights)
         return weights
 
@@ -225,43 +207,25 @@ class KnownErrors(NamedTuple):
     weights: np.ndarray
     errors: np.ndarray
     source_confidence: float
-    control_variates: bool
 
+    def target_error(self, power: float) -> float:
+        """Error on the target from weighted errors with serial control variates.
 
-def known_errors(
-    logits: np.ndarray, labels: np.ndarray, weights: np.ndarray, control_variates: bool
-) -> KnownErrors:
-    """Collect what the error estimate needs from labelled rows."""
-    source = fit_temperature(logits, labels).temperature
-    largest, predicted = confidence(logits, source)
-    mean = float(largest.mean(dtype=np.float64))
-    return KnownErrors(
-        weights, (predicted != labels).astype(float), mean, control_variates
-    )
+        It may leave [0, 1]: E[w^λ] = 1 does not hold for λ < 1.
+        """
+        weights, right = self.weights**power, 1 - self.errors
+        weighted = weights * self.errors
+        first = _coefficient(weighted, weights)
+        second = _coefficient(weighted + first * (weights - 1), right)
+        return float(
+            weighted.mean()
+            + first * (weights.mean() - 1)
+            + second * (right.mean() - self.source_confidence)
+        )
 
-
-def estimated_error(known: KnownErrors, power: float) -> float:
-    """Error on the target from weighted errors with serial control variates.
-
-    It may leave [0, 1]: E[w^λ] = 1 does not hold for λ < 1.
-    """
-    weights = known.weights**power
-    weighted = weights * known.errors
-    if not known.control_variates:
-        return float(weighted.mean())
-    right = 1 - known.errors
-    first = _coefficient(weighted, weights)
-    second = _coefficient(weighted + first * (weights - 1), right)
-    return float(
-        weighted.mean()
-        + first * (weights.mean() - 1)
-        + second * (right.mean() - known.source_confidence)
-    )
-
-
-def estimated_accuracy(known: KnownErrors, power: float) -> float:
-    """1 - `estimated_error`, cut to [0, 1]."""
-    return float(np.clip(1 - estimated_error(known, power), 0.0, 1.0))
+    def target_accuracy(self, power: float) -> float:
+        """1 - `target_error`, cut to [0, 1]."""
+        return float(np.clip(1 - self.target_error(power), 0.0, 1.0))
 
 
 def _coefficient(values: np.ndarray, control: np.ndarray) -> float:
@@ -273,7 +237,8 @@ def _coefficient(values: np.ndarray, control: np.ndarray) -> float:
     return float(-covariance[0, 1] / covariance[1, 1]) if varies else 0.0
 
 
-REFINED_MINIMA = 3
+# Steps of 0.18 in log T: no minimum of the Brier score is as narrow.
+GRID_POINTS, REFINED_MINIMA = 64, 3
 
 
 class CPCS(TransferCalibrator):
@@ -323,9 +288,12 @@ def minimise_brier(
         return float(np.average(rows, weights=weights))
 
     middle, reach = np.log(spread), np.log(BOUND)
-    grid, scores = brier_scan(logits, labels, weights, middle - reach, middle + reach)
+    grid = np.linspace(middle - reach, middle + reach, GRID_POINTS)
+    scores = np.array([score_at(position) for position in grid])
     best = (scores.min(), grid[scores.argmin()])
-    for index in _deepest_minima(scores):
+    inner = scores[1:-1]
+    local = np.flatnonzero((inner <= scores[:-2]) & (inner <= scores[2:])) + 1
+    for index in local[np.argsort(scores[local])][:REFINED_MINIMA]:
         around = grid[index - 1], grid[index + 1]
         found: Any = minimize_scalar(
             score_at, bounds=around, method="bounded", options={"xatol": 1e-7}
@@ -334,13 +302,6 @@ def minimise_brier(
     inside = grid[0] < best[1] < grid[-1]
     status = Status.CONVERGED if inside else Status.AT_BOUND
     return float(np.exp(best[1])), float(best[0]), status
-
-
-def _deepest_minima(scores: np.ndarray) -> np.ndarray:
-    """Indices of the lowest interior local minima of the grid."""
-    inner = scores[1:-1]
-    local = np.flatnonzero((inner <= scores[:-2]) & (inner <= scores[2:])) + 1
-    return local[np.argsort(scores[local])][:REFINED_MINIMA]
 
 
 PUBLISHED_START = (2.0, 0.5)
@@ -356,8 +317,7 @@ class TransCal(TransferCalibrator):
         from the published start (2, 0.5); "root" keeps `weight_power` and finds the
         one temperature, below or above 1, that fits.
     weight_power : λ of the "root" solver, in [0, 1].
-    control_variates : whether the error estimate uses them.
-    min_domain_share, estimator, max_weight, random_state : as in
+    estimator, max_weight, random_state : as in
         `TransferCalibrator`.
 
     Attributes
@@ -389,7 +349,6 @@ class TransCal(TransferCalibrator):
     _: KW_ONLY
     solver: str = "published"
     weight_power: float = 0.5
-    control_variates: bool = True
 
     def _learn(self, data: CalibrationData) -> None:
         check_choice(self.solver, "solver", "published", "root")
@@ -404,13 +363,16 @@ class TransCal(TransferCalibrator):
                 f"wanted an array (m, {self.n_classes_})"
             )
         weights = self._weigh(data)
-        known = known_errors(data.logits, data.labels, weights, self.control_variates)
+        source = fit_temperature(data.logits, data.labels).temperature
+        largest, predicted = confidence(data.logits, source)
+        errors = (predicted != data.labels).astype(float)
+        known = KnownErrors(weights, errors, float(largest.mean(dtype=np.float64)))
         if self.solver == "published":
             fitted = published_solution(target_logits, known)
         else:
             fitted = root_solution(target_logits, known, self.weight_power)
         self.temperature_, self.weight_power_, status = fitted
-        self.target_accuracy_ = estimated_accuracy(known, self.weight_power_)
+        self.target_accuracy_ = known.target_accuracy(self.weight_power_)
         reached = mean_confidence(target_logits, self.temperature_)
         self.mismatch_ = abs(reached - self.target_accuracy_)
         remember_quality(self, data, self.temperature_, status)
@@ -437,7 +399,6 @@ def published_solution(
     target_logits: np.ndarray, known: KnownErrors
 ) -> tuple[float, float, str]:
     """Return (T, λ, status) by SLSQP from (2, 0.5) with T >= 1 and 0 <= λ <= 1."""
-
     spread = typical_spread(target_logits)
     if spread <= 0:
         return 1.0, PUBLISHED_START[1], Status.CONSTANT_LOGITS
@@ -446,9 +407,9 @@ def published_solution(
     def mismatch(parameters: np.ndarray) -> tuple[float, np.ndarray]:
         temperature, power = parameters
         reached, slope = confidence_slope(target_logits, top, temperature)
-        gap = reached - 1 + estimated_error(known, power)
+        gap = reached - 1 + known.target_error(power)
         by_power: Any = approx_fprime(
-            [power], lambda value: estimated_error(known, value[0])
+            [power], lambda value: known.target_error(value[0])
         )
         return abs(gap), np.sign(gap) * np.array([slope, by_power[0]])
 
@@ -475,7 +436,7 @@ def root_solution(
     target_logits: np.ndarray, known: KnownErrors, power: float
 ) -> tuple[float, float, str]:
     """Return (T, λ, status) with λ given and T by root finding."""
-    wanted = estimated_accuracy(known, power)
+    wanted = known.target_accuracy(power)
     spread = typical_spread(target_logits)
     if spread <= 0:
         return 1.0, power, Status.CONSTANT_LOGITS

@@ -63,7 +63,15 @@ class TwoStageCalibration(OfParts):
         scaled = self._scaled(data.logits, data.features)
         rows = summarise_rows(scaled, data.labels, scores=True)
         self.base_ = fresh(base).fit_part(replace(data, rows=rows))
-        self._judge(data)
+        # The second stage compares with z / T(x); the user compares with z.
+        before = log_loss_rows(data.logits, data.labels, 1.0)
+        self.nll_uncalibrated_ = float(np.average(before, weights=data.weights))
+        self.nll_ = self.base_.nll_
+        self.accuracy_change_ = getattr(self.base_, "accuracy_change_", 0.0)
+        above = is_above(self.nll_, self.nll_uncalibrated_)
+        self.status_ = str(
+            Status.NLL_ABOVE_UNCALIBRATED if above else self.first_.status_
+        )
 
     def _predict(self, logits: np.ndarray, features: Any) -> Answer:
         scaled = self._scaled(logits, features)
@@ -81,14 +89,3 @@ class TwoStageCalibration(OfParts):
         array = logits.astype(np.float64)
         array -= array.max(axis=1, keepdims=True)
         return array / temperature[:, None]
-
-    def _judge(self, data: CalibrationData) -> None:
-        """The second stage compares with z / T(x); the user compares with z."""
-        before = log_loss_rows(data.logits, data.labels, 1.0)
-        self.nll_uncalibrated_ = float(np.average(before, weights=data.weights))
-        self.nll_ = self.base_.nll_
-        self.accuracy_change_ = getattr(self.base_, "accuracy_change_", 0.0)
-        above = is_above(self.nll_, self.nll_uncalibrated_)
-        self.status_ = str(
-            Status.NLL_ABOVE_UNCALIBRATED if above else self.first_.status_
-        )

@@ -1,4 +1,4 @@
-"""The importance weights of TransCal's and CPCS's released code."""
+"""Density ratios: importance weights under which known rows resemble a target."""
 
 import warnings
 from dataclasses import dataclass
@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import pairwise_distances_argmin_min, roc_auc_score
-from sklearn.metrics.pairwise import euclidean_distances
+from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import StratifiedKFold
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.extmath import randomized_svd
@@ -114,75 +113,6 @@ def _precision(parts: list[np.ndarray]) -> type:
     return np.float64 if wide else np.float32
 
 
-WIDTHS = (0.35, 0.5, 0.7, 1.0, 1.4)
-PENALTIES = (1e-3, 1e-2, 1e-1, 1.0)
-
-
-def least_squares_ratio(
-    rows: np.ndarray,
-    calibration: np.ndarray,
-    target: np.ndarray,
-    *,
-    n_kernels: int = 100,
-    n_folds: int = 3,
-    random_state: int = 0,
-) -> np.ndarray:
-    """Return dP_target/dP_calibration at `rows`, (n,), not yet scaled to mean one.
-
-    Kernel width (relative to the median distance) and penalty are chosen by
-    cross-validation of the objective itself.
-    """
-    rng = np.random.default_rng(random_state)
-    chosen = rng.permutation(len(target))[:n_kernels]
-    centers = target[chosen]
-    unit = _median_distance(target, centers)
-    folds = (
-        rng.permutation(len(calibration)) % n_folds,
-        rng.permutation(len(target)) % n_folds,
-    )
-    squares = [
-        euclidean_distances(part, centers, squared=True)
-        for part in (calibration, target)
-    ]
-    candidates = []
-    for width in WIDTHS:
-        kernels = [np.exp(-square / (2 * (width * unit) ** 2)) for square in squares]
-        for penalty in PENALTIES:
-            score = np.mean(
-                [_held_out(kernels, folds, f, penalty) for f in range(n_folds)]
-            )
-            candidates.append((score, width, penalty))
-    _, width, penalty = min(candidates)
-    scale = 2 * (width * unit) ** 2
-    known, new = (np.exp(-square / scale) for square in squares)
-    amounts = _solve(known, new, penalty)
-    return np.exp(-euclidean_distances(rows, centers, squared=True) / scale) @ amounts
-
-
-def _solve(calibration: np.ndarray, target: np.ndarray, penalty: float) -> np.ndarray:
-    second = calibration.T @ calibration / len(calibration)
-    second[np.diag_indices_from(second)] += penalty
-    # A density ratio is not negative; the closed form has to be told.
-    return np.maximum(np.linalg.solve(second, target.mean(axis=0)), 0)
-
-
-def _held_out(kernels: list, folds: tuple, fold: int, penalty: float) -> float:
-    known = [kernel[part != fold] for kernel, part in zip(kernels, folds, strict=True)]
-    new = [kernel[part == fold] for kernel, part in zip(kernels, folds, strict=True)]
-    amounts = _solve(known[0], known[1], penalty)
-    first, second = (kernel @ amounts for kernel in new)
-    return float(np.mean(first**2) / 2 - np.mean(second))
-
-
-def _median_distance(rows: np.ndarray, centers: np.ndarray) -> float:
-    distances = np.sqrt(euclidean_distances(rows[:1000], centers, squared=True))
-    median = float(np.median(distances))
-    if median > 0:
-        return median
-    _, nearest = pairwise_distances_argmin_min(rows, centers)
-    return float(nearest.max()) or 1.0
-
-
 def weight_variance(weights: np.ndarray) -> float:
     """Return the variance of the weights after scaling them to mean one.
 
@@ -265,10 +195,9 @@ def _positive_mean(weights: np.ndarray) -> np.ndarray:
     return weights
 
 
-ESTIMATORS = ("discriminator", "ulsif", "published")
+ESTIMATORS = ("discriminator", "published")
 SEPARATED_AUROC = 0.99
 FEW_SAMPLES = 30
-MISSED_AUROC = 0.05
 
 
 @dataclass(frozen=True)
@@ -284,9 +213,6 @@ class DensityRatio:
     effective_sample_size : (Σw)²/Σw².
     auroc : of the discriminator on rows it had not seen. 0.5: no shift visible.
     share_clipped : share of the weights that were cut at the limit.
-    explained_auroc : how well a shift with exactly these weights could be told from
-        none. No discriminator beats the true ratio, so below `auroc` the weights miss
-        a part of the shift, as kernels do in many dimensions.
 
     Examples
     --------
@@ -303,7 +229,6 @@ class DensityRatio:
     effective_sample_size: float
     auroc: float
     share_clipped: float
-    explained_auroc: float
 
     @property
     def divergence(self) -> float:
@@ -323,11 +248,6 @@ class DensityRatio:
             reasons.append(
                 f"{self.effective_sample_size:.1f} effective samples, fewer than "
                 f"{FEW_SAMPLES}"
-            )
-        if self.explained_auroc < self.auroc - MISSED_AUROC:
-            reasons.append(
-                f"the weights explain an AUROC of {self.explained_auroc:.3f}, a "
-                f"discriminator reaches {self.auroc:.3f}: they miss part of the shift"
             )
         return tuple(reasons)
 
@@ -358,15 +278,14 @@ def density_ratio(
     reference_features : (r, d) further rows of the calibration distribution. When
         given, the discriminator learns from these instead, and `features` are new to
         it; otherwise the ratio is cross-fitted on `features` themselves.
-    estimator : "discriminator"; "ulsif" for kernel least squares, which fails in
-        more than a few dimensions and then says so in `reasons`; "published" for the
-        weights of TransCal's and CPCS's code: not compressed, not cross-fitted (give
-        `reference_features`), neither cut nor scaled.
+    estimator : "discriminator"; "published" for the weights of TransCal's and CPCS's
+        code: not compressed, not cross-fitted (give `reference_features`), neither cut
+        nor scaled.
     max_weight : weights are cut here before they are scaled to mean one.
     n_components : number of principal components the estimator sees.
     penalty : strength of the L2 penalty of the discriminator.
     n_folds : parts of the cross-fit.
-    random_state : seed of the folds, of the components and of uLSIF's kernels.
+    random_state : seed of the folds and of the components.
 
     Returns
     -------
@@ -396,11 +315,8 @@ def density_ratio(
         source = given[-1] if reference else given[0]
         raw = published_ratio(given[0], source, given[1], random_state=random_state)
         return _described(raw, raw, auroc)
-    if estimator == "ulsif":
-        raw = least_squares_ratio(own, known, target, random_state=random_state)
-    else:
-        # A weight beyond any limit would overflow; it is cut below anyway.
-        raw = np.exp(np.minimum(score, 700.0))
+    # A weight beyond any limit would overflow; it is cut below anyway.
+    raw = np.exp(np.minimum(score, 700.0))
     return summarise_weights(raw, max_weight=max_weight, auroc=auroc)
 
 
@@ -427,16 +343,6 @@ def summarise_weights(
     return _described(clipped / clipped.mean(), clipped, auroc, share)
 
 
-def explained_auroc(weights: np.ndarray) -> float:
-    """AUROC of the weights themselves between their rows and the weighted rows.
-
-    The chance that a row drawn by weight has a larger weight than a row drawn evenly.
-    """
-    _, place, count = np.unique(weights, return_inverse=True, return_counts=True)
-    below = np.cumsum(count) - count / 2
-    return float(np.average(below[place], weights=weights) / len(weights))
-
-
 def _described(
     weights: np.ndarray, raw: np.ndarray, auroc: float, share_clipped: float = 0.0
 ) -> DensityRatio:
@@ -447,7 +353,6 @@ def _described(
         effective_sample_size=effective_sample_size(raw),
         auroc=auroc,
         share_clipped=share_clipped,
-        explained_auroc=explained_auroc(raw),
     )
 
 

@@ -219,16 +219,33 @@ class ShiftReport:
         return bool(self.flags)
 
     def __str__(self) -> str:
+        ratio, outside = self.ratio, self.coverage.share_outside
+        share = ratio.effective_sample_size / len(ratio.weights)
+        values = {
+            "discriminator AUROC (0.5: none visible)": f"{ratio.auroc:9.3f}",
+            "variance of the weights, Var(w)": f"{ratio.variance:9.3f}",
+            "Rényi divergence d₂ = 1 + Var(w)": f"{ratio.divergence:9.3f}",
+            "effective sample size": f"{ratio.effective_sample_size:9.1f}  "
+            f"({share:.0%} of the rows)",
+            "weights clipped": f"{ratio.share_clipped:9.1%}",
+            "d₂ with own temperatures per cluster": f"{self.clusters.remaining:9.3f}",
+            "target outside the calibration data": f"{outside:9.1%}",
+        }
+        for domain, (share, weight) in self.domains.items():
+            values[f"domain {domain}"] = (
+                f"effective share {share:.0%}, mean weight {weight:.2f}"
+            )
+        if self.bounds is not None:
+            values |= {
+                "loss moves by an estimated": f"{self.bounds.gap:9.3f}",
+                "  at most (centred)": f"{self.bounds.centred:9.3f}",
+                "  at most (Cauchy-Schwarz)": f"{self.bounds.cauchy_schwarz:9.3f}",
+                "  at most (arithmetic mean)": f"{self.bounds.arithmetic_mean:9.3f}",
+            }
         lines = [
             f"Shift from {self.n_calibration} calibration to {self.n_target} target "
             "rows",
-            *_ratio_lines(self.ratio),
-            f"  d₂ with own temperatures per cluster     "
-            f"{self.clusters.remaining:9.3f}",
-            f"  target outside the calibration data      "
-            f"{self.coverage.share_outside:9.1%}",
-            *_domain_lines(self.domains),
-            *_bound_lines(self.bounds),
+            *(f"  {name:<41}{value}" for name, value in values.items()),
         ]
         flags = [f"  ! {flag}" for flag in self.flags] or ["  nothing to worry about"]
         return "\n".join([*lines, *flags])
@@ -277,8 +294,9 @@ def shift_report(
         domains = getattr(calibration, "domains", None)
     if domains is not None:
         domains = check_domains(domains, len(features))
-    if losses is None:
-        losses = _archive_losses(calibration)
+    logits, labels = (getattr(calibration, name, None) for name in ("logits", "labels"))
+    if losses is None and logits is not None and labels is not None:
+        losses = log_loss_rows(logits, labels, 1.0)
     ratio = density_ratio(
         features,
         new,
@@ -296,41 +314,3 @@ def shift_report(
         domains={} if domains is None else domain_sample_sizes(ratio.weights, domains),
         bounds=None if losses is None else transfer_bounds(ratio.weights, losses),
     )
-
-
-def _archive_losses(calibration: Any) -> np.ndarray | None:
-    logits = getattr(calibration, "logits", None)
-    labels = getattr(calibration, "labels", None)
-    if logits is None or labels is None:
-        return None
-    return log_loss_rows(logits, labels, 1.0)
-
-
-def _ratio_lines(ratio: DensityRatio) -> list[str]:
-    share = ratio.effective_sample_size / len(ratio.weights)
-    return [
-        f"  discriminator AUROC (0.5: none visible)  {ratio.auroc:9.3f}",
-        f"  variance of the weights, Var(w)          {ratio.variance:9.3f}",
-        f"  Rényi divergence d₂ = 1 + Var(w)         {ratio.divergence:9.3f}",
-        f"  effective sample size                    "
-        f"{ratio.effective_sample_size:9.1f}  ({share:.0%} of the rows)",
-        f"  weights clipped                          {ratio.share_clipped:9.1%}",
-    ]
-
-
-def _domain_lines(domains: dict) -> list[str]:
-    return [
-        f"  domain {domain}: effective share {share:.0%}, mean weight {weight:.2f}"
-        for domain, (share, weight) in domains.items()
-    ]
-
-
-def _bound_lines(bounds: TransferBounds | None) -> list[str]:
-    if bounds is None:
-        return []
-    return [
-        f"  loss moves by an estimated               {bounds.gap:9.3f}",
-        f"    at most (centred)                      {bounds.centred:9.3f}",
-        f"    at most (Cauchy-Schwarz)               {bounds.cauchy_schwarz:9.3f}",
-        f"    at most (arithmetic mean)              {bounds.arithmetic_mean:9.3f}",
-    ]
