@@ -7,10 +7,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coolhead.calibrators.data import CalibrationData, fit_with, fresh
+from coolhead.evaluate import class_number
 from coolhead.io.archive import DomainArchive
-from coolhead.metrics.bins import Interval
-from coolhead.metrics.bootstrap import PairedBootstrap, paired_bootstrap
-from coolhead.numerics import softmax
+from coolhead.metrics.bins import N_BINS, Interval
+from coolhead.metrics.bootstrap import paired_bootstrap
+from coolhead.metrics.scored import ScoredRows, ScoreSums, score_calibrated
 
 UNCALIBRATED = "uncalibrated"
 
@@ -24,6 +25,8 @@ class MethodScore(NamedTuple):
     ece : with 95 % interval.
     best : True for the lowest ECE of the domain.
     tied : True where the difference to the best may be chance.
+    classwise : ECE of each class's probability, averaged over the classes.
+    class_ece : the same of one named class, None where none is named.
     """
 
     domain: str
@@ -32,6 +35,8 @@ class MethodScore(NamedTuple):
     ece: Interval
     best: bool
     tied: bool
+    classwise: float | None = None
+    class_ece: float | None = None
 
 
 def compare_methods(
@@ -40,6 +45,8 @@ def compare_methods(
     *,
     source: Sequence[str] = (),
     reference_features: ArrayLike | None = None,
+    n_bins: int = N_BINS,
+    class_name: str | None = None,
     n_draws: int = 1000,
     random_state: int = 0,
 ) -> list[MethodScore]:
@@ -52,7 +59,7 @@ def compare_methods(
     source : domains the classifier was trained on, held-out rows of which are in the
         archive. They are never left out, and only methods that take them see them.
     reference_features : (r, d) of rows the classifier was trained on, likewise.
-    n_draws, random_state : of the paired bootstrap.
+    n_bins, class_name, n_draws, random_state : as for `evaluate_domains`.
     """
     if archive.logits is None or archive.labels is None:
         raise ValueError("the archive has no logits or no labels; wanted both")
@@ -72,61 +79,58 @@ def compare_methods(
         raise ValueError(
             f"{found}{beside}; wanted at least two{beside}, to leave one out"
         )
-    scores = []
+    number = class_number(class_name, archive.class_names, data.n_classes)
+    scores: list[MethodScore] = []
     for name in names:
         there = data.sample_domain == name
-        left_out = data.take(there)
-        right, confidence = _predict(data.take(~there), left_out, methods)
-        found = _bootstrap(right, confidence, n_draws, random_state)
-        scores += _lines(name, len(left_out), found)
+        found = _score(data.take(~there), data.take(there), methods, n_bins)
+        result = paired_bootstrap(
+            {method: scored.correct for method, scored in found.items()},
+            {method: scored.confidence for method, scored in found.items()},
+            n_bins=n_bins,
+            n_draws=n_draws,
+            random_state=random_state,
+        )
+        best = min(found, key=lambda method: result.estimates[method].estimate)
+        differences = result.against(best).differences
+        for method, scored in found.items():
+            sums = ScoreSums(scored.sums(n_bins)[0], n_bins)
+            score = MethodScore(
+                domain=name,
+                method=method,
+                n_rows=sums.n_rows,
+                ece=result.estimates[method],
+                best=method == best,
+                tied=method == best or differences[method].low <= 0,
+                classwise=sums.scores()["ece_classwise"],
+                class_ece=None if number is None else sums.class_errors[number],
+            )
+            scores.append(score)
     return scores
 
 
-def _predict(
-    seen: CalibrationData, unseen: CalibrationData, methods: Mapping[str, Any]
-) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """Correctness and confidence of every method on the unseen domain."""
-    predictions = {UNCALIBRATED: softmax.confidence(unseen.logits, 1.0)}
+def _score(
+    seen: CalibrationData,
+    unseen: CalibrationData,
+    methods: Mapping[str, Any],
+    n_bins: int,
+) -> dict[str, ScoredRows]:
+    """The rows of the unseen domain, scored by every method."""
     # To a method that cannot tell it apart, the source is no calibration domain. One
     # record for all the others: those with the same clusters share one k-means.
     source = seen.domains.source_rows
     away = seen.take(~source) if source.any() else seen
-    for name, method in methods.items():
-        own = seen if "source" in getattr(method, "takes", ()) else away
-        fitted = fit_with(fresh(method), own)
-        predictions[name] = fitted.confidence(unseen.logits, unseen.features)
-    right = {
-        name: predicted == unseen.labels for name, (_, predicted) in predictions.items()
-    }
-    return right, {name: conf for name, (conf, _) in predictions.items()}
-
-
-def _bootstrap(
-    right: dict[str, np.ndarray],
-    confidence: dict[str, np.ndarray],
-    n_draws: int,
-    random_state: int,
-) -> PairedBootstrap:
-    """Compare all methods with the one of the lowest ECE."""
-    found = paired_bootstrap(
-        right, confidence, n_draws=n_draws, random_state=random_state
-    )
-    best = min(found.estimates, key=lambda name: found.estimates[name].estimate)
-    return found.against(best)
-
-
-def _lines(domain: str, n_rows: int, found: PairedBootstrap) -> list[MethodScore]:
-    return [
-        MethodScore(
-            domain,
-            method,
-            n_rows,
-            interval,
-            method == found.baseline,
-            method == found.baseline or found.differences[method].low <= 0,
+    fitted = {UNCALIBRATED: None} | {
+        name: fit_with(
+            fresh(method), seen if "source" in getattr(method, "takes", ()) else away
         )
-        for method, interval in found.estimates.items()
-    ]
+        for name, method in methods.items()
+    }
+    rows = unseen.logits, unseen.labels, unseen.features
+    return {
+        name: score_calibrated(calibrator, *rows, n_bins=n_bins)
+        for name, calibrator in fitted.items()
+    }
 
 
 def mean_scores(scores: list[MethodScore]) -> dict[str, float]:

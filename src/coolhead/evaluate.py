@@ -6,14 +6,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coolhead.io.archive import DomainArchive
-from coolhead.metrics.bins import Interval
+from coolhead.metrics.bins import N_BINS, Interval, check_count
 from coolhead.metrics.bootstrap import paired_bootstrap
-from coolhead.metrics.calibration_error import expected_calibration_error_null
-from coolhead.metrics.scores import score_calibrated
+from coolhead.metrics.scored import ScoredRows, ScoreSums, score_calibrated
 from coolhead.models.outputs import check_calibrator
-from coolhead.numerics import softmax
-from coolhead.numerics.softmax import RowScores
-from coolhead.numerics.weights import finite_mean
+from coolhead.numerics.classes import class_positions
+from coolhead.plugins import suggest
 
 
 class DomainScores(NamedTuple):
@@ -23,16 +21,20 @@ class DomainScores(NamedTuple):
     ----------
     domain : name, or "all" for all rows together.
     n_rows, accuracy : of the domain; the accuracy after calibration.
+    confidence : mean confidence after calibration.
     ece_before, ece_after : expected calibration error with 95 % interval.
     ece_change : after minus before, of the same resamples; below zero is better.
     ece_noise : ECE a perfectly calibrated model would show on as many rows.
     nll_before, nll_after : mean negative log-likelihood of the rows whose class has a
         probability above zero.
-    n_masked : rows whose class has probability zero; their log loss is infinite.
-    confidence : mean confidence after calibration.
     role : "source" of the classifier's training domain, "calibration" of one the
         calibrator was fitted on, "unseen" of others, "" if not known.
     seen : whether classifier or calibrator learned from this domain, None if not known.
+    n_masked : rows whose class has probability zero; their log loss is infinite.
+    classwise_before, classwise_after : ECE of each class's probability against its
+        frequency, averaged over the classes.
+    class_before, class_after : the same of one named class, None where none is named.
+    n_bins : bins of the calibration errors.
     """
 
     domain: str
@@ -48,6 +50,28 @@ class DomainScores(NamedTuple):
     role: str
     seen: bool | None
     n_masked: int = 0
+    classwise_before: float | None = None
+    classwise_after: float | None = None
+    class_before: float | None = None
+    class_after: float | None = None
+    n_bins: int = N_BINS
+
+
+class DomainEvaluation(list[DomainScores]):
+    """A line for each domain, and the scored rows that they were computed from.
+
+    Attributes
+    ----------
+    scored : {domain: (rows before calibration, rows after it)}
+    """
+
+    def __init__(
+        self,
+        lines: Iterable[DomainScores],
+        scored: Mapping[str, tuple[ScoredRows, ScoredRows]],
+    ):
+        super().__init__(lines)
+        self.scored = scored
 
 
 def evaluate_domains(
@@ -56,9 +80,11 @@ def evaluate_domains(
     *,
     fitted_on: Iterable[str] | None = None,
     source: Iterable[str] = (),
+    n_bins: int = N_BINS,
+    class_name: str | None = None,
     n_draws: int = 1000,
     random_state: int = 0,
-) -> list[DomainScores]:
+) -> DomainEvaluation:
     """Scores of every domain, and of all together where there are several.
 
     Parameters
@@ -68,6 +94,8 @@ def evaluate_domains(
         brought into the order of the calibrator's.
     fitted_on : names of the domains the calibrator has seen, if known.
     source : names of the domains the classifier was trained on, as far as known.
+    n_bins : bins of equal width of the calibration errors.
+    class_name : a class whose own calibration error is wanted.
     n_draws, random_state : of the bootstrap.
     """
     if archive.logits is None or archive.labels is None:
@@ -75,18 +103,91 @@ def evaluate_domains(
     check_calibrator(calibrator)
     archive = archive.in_class_order(getattr(calibrator, "class_names_", None))
     logits, labels = np.asarray(archive.logits), np.asarray(archive.labels)
-    codes = archive.domain_codes
+    number = class_number(class_name, archive.class_names, logits.shape[1])
+    names, codes = archive.domain_names, archive.domain_codes
+    n_bins = check_count(n_bins, "n_bins")
     # The logits are read twice, whatever the number of domains; the rest is of vectors.
-    before = softmax.score_rows(logits, labels, 1.0)
-    after = score_calibrated(calibrator, logits, labels, archive.features).rows
-    scored = _ScoredRows(before, after, labels)
-    draws, lines = (n_draws, random_state), []
-    for code, name in enumerate(archive.domain_names):
-        own = np.flatnonzero(codes == code)
-        if len(own):
-            role = domain_role(name, fitted_on, source)
-            lines.append(_score(scored.rows(own), name, role, draws))
-    return lines if len(lines) == 1 else [*lines, _score(scored, "all", "", draws)]
+    both = [
+        score_calibrated(
+            each,
+            logits,
+            labels,
+            archive.features,
+            n_bins=n_bins,
+            codes=codes,
+            n_domains=len(names),
+        )
+        for each in (None, calibrator)
+    ]
+    scored = {
+        name: (both[0].domain(code), both[1].domain(code))
+        for code, name in enumerate(names)
+        if (codes == code).any()
+    }
+    settings = {"n_bins": n_bins, "n_draws": n_draws, "random_state": random_state}
+    lines = [
+        _line(name, domain_role(name, fitted_on, source), *rows, number, **settings)
+        for name, rows in scored.items()
+    ]
+    if len(lines) > 1:
+        first, then = (rows.together() for rows in both)
+        lines.append(_line("all", "", first, then, number, **settings))
+    return DomainEvaluation(lines, scored)
+
+
+def _line(
+    name: str,
+    role: str,
+    before: ScoredRows,
+    after: ScoredRows,
+    number: int | None,
+    *,
+    n_bins: int,
+    **settings: Any,
+) -> DomainScores:
+    found = paired_bootstrap(
+        {"before": before.correct, "after": after.correct},
+        {"before": before.confidence, "after": after.confidence},
+        baseline="before",
+        n_bins=n_bins,
+        **settings,
+    )
+    sums = [ScoreSums(rows.sums(n_bins)[0], n_bins) for rows in (before, after)]
+    first, then = (each.scores() for each in sums)
+    own = [None if number is None else each.class_errors[number] for each in sums]
+    return DomainScores(
+        domain=name,
+        n_rows=sums[1].n_rows,
+        accuracy=then["accuracy"],
+        confidence=then["confidence"],
+        ece_before=found.estimates["before"],
+        ece_after=found.estimates["after"],
+        ece_change=found.differences["after"],
+        ece_noise=then["ece_null"],
+        nll_before=first["nll"],
+        nll_after=then["nll"],
+        role=role,
+        seen=None if role == "" else role != "unseen",
+        n_masked=sums[0].n_masked,
+        classwise_before=first["ece_classwise"],
+        classwise_after=then["ece_classwise"],
+        class_before=own[0],
+        class_after=own[1],
+        n_bins=n_bins,
+    )
+
+
+def class_number(
+    name: str | None, names: Iterable[str] | None, n_classes: int
+) -> int | None:
+    """Return the column of a class; a class without a name goes by its number."""
+    if name is None:
+        return None
+    known = list(names) if names is not None else [str(n) for n in range(n_classes)]
+    number = int(class_positions(np.array([name]), np.array(known))[0])
+    if number < 0:
+        raise ValueError(f"{name!r} is no class{suggest(name, known)}")
+    return number
 
 
 def domain_role(
@@ -109,45 +210,3 @@ def trained_sources(metadata: Mapping[str, Any]) -> tuple[str, ...] | None:
     if isinstance(source, list | tuple) and all(isinstance(s, str) for s in source):
         return tuple(source)
     return None
-
-
-class _ScoredRows(NamedTuple):
-    before: RowScores
-    after: RowScores
-    labels: np.ndarray
-
-    def rows(self, index: np.ndarray) -> "_ScoredRows":
-        before = RowScores(*(column.take(index) for column in self.before))
-        after = RowScores(*(column.take(index) for column in self.after))
-        return _ScoredRows(before, after, self.labels[index])
-
-
-def _score(
-    scored: _ScoredRows, name: str, role: str, draws: tuple[int, int]
-) -> DomainScores:
-    before, after, labels = scored
-    right = {"before": before.predicted == labels, "after": after.predicted == labels}
-    n_draws, random_state = draws
-    found = paired_bootstrap(
-        right,
-        {"before": before.confidence, "after": after.confidence},
-        baseline="before",
-        n_draws=n_draws,
-        random_state=random_state,
-    )
-    nll_before, n_masked = finite_mean(before.log_loss)
-    return DomainScores(
-        domain=name,
-        n_rows=len(labels),
-        accuracy=float(right["after"].mean()),
-        confidence=float(np.mean(after.confidence, dtype=np.float64)),
-        ece_before=found.estimates["before"],
-        ece_after=found.estimates["after"],
-        ece_change=found.differences["after"],
-        ece_noise=float(expected_calibration_error_null(after.confidence)),
-        nll_before=nll_before,
-        nll_after=finite_mean(after.log_loss)[0],
-        role=role,
-        seen=None if role == "" else role != "unseen",
-        n_masked=n_masked,
-    )

@@ -65,6 +65,7 @@ def test_junit_alone_says_nothing(run, npz, tmp_path):
 
 
 SHARES = {"ece": 0, "ece_before": 0, "ece_change": -1, "accuracy": 0, "confidence": 0}
+SHARES |= {"classwise": 0, "class_ece": 0}
 LOSSES = ("nll", "nll_before")
 ENDS = ("ece.low", "ece.high", "ece_before.high", "ece_change.low")
 ONE_UNIT = [
@@ -135,3 +136,26 @@ def test_per_cent_fails_like_the_share(cal, npz, run):
     code, _, said = run(*words, "ece > 5")
     assert code == 2
     assert "the limit of ece is 5; wanted a share from 0 to 1, as in 0.05 or 5%" in said
+
+
+def test_the_error_of_one_class_with_other_bins(cal, npz, run):
+    words = ("evaluate", cal, npz, "--draws", 10, "--json")
+    lines = json.loads(run(*words, "--bins", 5, "--class", "2")[1])["domains"]
+    for line in lines:
+        assert line["n_bins"] == 5
+        assert 0 < line["class_after"] < line["class_before"] + 1
+    gate = ("--class", "2", "--fail-if", "class_ece >= 0")
+    code, out, _ = run(*words, *gate)
+    assert code == 1 and len(json.loads(out)["failed"]) == len(lines)
+    assert run(*words, "--fail-if", "classwise > 100%")[0] == 2
+    code, _, said = run(*words, "--fail-if", "class_ece > 0.1")
+    assert code == 2 and "--class NAME" in said
+    shown = run("evaluate", cal, npz, "--draws", 10, "--class", "2")[1]
+    assert "class-wise" in shown and "ECE of the class" in shown
+
+
+def test_a_comparison_tells_the_class_wise_error(npz, run):
+    words = ("compare", npz, "--methods", "set-level", "--draws", 10)
+    scores = json.loads(run(*words, "--json", "--class", "0")[1])["scores"]
+    assert all(0 < score["classwise"] < 1 > score["class_ece"] for score in scores)
+    assert "class-wise" in run(*words)[1]

@@ -43,6 +43,11 @@ def overconfidence(correct, confidence):
     return float(np.mean(confidence) - np.mean(correct))
 
 
+def worst_class(labels, probabilities):
+    share = np.eye(probabilities.shape[1])[labels].mean(axis=0)
+    return float(np.abs(probabilities.mean(axis=0) - share).max())
+
+
 def five_domains():
     rng = np.random.default_rng(0)
     domains = np.repeat([f"site{i}" for i in range(5)], 80)
@@ -75,7 +80,8 @@ kind = "logistic"
 
 [evaluation]
 size = 40
-metrics = ["python:own_things:overconfidence"]
+class_name = "1"
+metrics = ["python:own_things:overconfidence", "python:own_things:worst_class"]
 """
 
 
@@ -110,6 +116,10 @@ def test_everything_of_ones_own_in_one_sweep(place):
     plain = results.filter(pl.col("method") == "uncalibrated")
     gap = plain.filter(pl.col("metric") == "signed_gap")["value"].mean()
     assert found == pytest.approx(gap)
+    columns = pl.read_csv(run / "tables" / "estimators.csv")["column"].to_list()
+    assert {"class-wise", "one class"} <= set(columns)
+    for name in ("worst_class", "ece_classwise", "ece_class"):
+        assert plain.filter(pl.col("metric") == name)["value"].is_between(0, 1).all()
     assert (run / "report.html").is_file()
     # What sees the target is never recommended.
     assert "Peeping" not in done.stdout.split("Summary")[0]

@@ -47,8 +47,8 @@ MAY_IMPORT = {
     "datasets": {"extras", "io", "plugins"},
     "monitor": {"calibrators", "classifier", "metrics", "numerics", "shift"},
     "apply": {"calibrators", "io", "monitor", "numerics"},
-    "compare": {"calibrators", "io", "metrics", "numerics"},
-    "evaluate": {"io", "metrics", "models", "numerics"},
+    "compare": {"calibrators", "evaluate", "io", "metrics", "numerics"},
+    "evaluate": {"io", "metrics", "models", "numerics", "plugins"},
     "report": {"extras", "figures", "io", "methods", "metrics", "numerics"},
     "mlflow": {
         "classifier",
@@ -89,6 +89,7 @@ MAY_IMPORT = {
         "extras",
         "io",
         "methods",
+        "metrics",
         "monitor",
         "new_domain",
         "numerics",

@@ -10,6 +10,7 @@ import coolhead.dask
 from coolhead.calibrators.ensemble import TemperatureEnsemble
 from coolhead.metrics import (
     brier_score,
+    classwise_calibration_error,
     expected_calibration_error,
     negative_log_likelihood,
 )
@@ -86,6 +87,9 @@ def test_evaluation(calibrator, rows, spread, calibrated):
         assert part.negative_log_likelihood == pytest.approx(loss, rel=1e-6)
         brier = brier_score(labels, logits=logits, temperature=scale)
         assert part.brier_score == pytest.approx(brier, rel=1e-6)
+        proba = softmax.softmax(logits, scale)
+        classwise = classwise_calibration_error(labels, proba, n_bins=10)
+        assert part.classwise_calibration_error == pytest.approx(classwise, rel=1e-5)
 
 
 def test_error_of_the_same_confidences(calibrator, rows, spread):

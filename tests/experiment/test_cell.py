@@ -10,8 +10,8 @@ from coolhead.lab.images import split_large_small
 from coolhead.lab.plan import Split
 from coolhead.lab.protocol import EvaluationSettings, Methods
 from coolhead.lab.rows import SplitRows, fit_method
+from coolhead.lab.scoring import predict
 from coolhead.methods import METHODS
-from coolhead.report.results import predict
 
 SPLIT = Split((DOMAINS[0],), (DOMAINS[1], DOMAINS[2]), (DOMAINS[3],))
 EVALUATION = EvaluationSettings(size=80, draws=30, bootstrap=60)

@@ -15,7 +15,7 @@ from coolhead.metrics import (
     maximum_calibration_error,
     signed_calibration_gap,
 )
-from coolhead.metrics.calibration_error import folded_normal_mean
+from coolhead.metrics.bins import folded_normal_mean
 
 rows = st.lists(st.tuples(st.booleans(), st.floats(0, 1)), min_size=1, max_size=50).map(
     lambda pairs: tuple(map(np.array, zip(*pairs, strict=True)))

@@ -10,8 +10,8 @@ from coolhead.lab.pictures import thumbnail
 from coolhead.lab.protocol import EvaluationSettings
 from coolhead.lab.results import table_path
 from coolhead.lab.rows import LabelledRows
-from coolhead.lab.scoring import score_methods
-from coolhead.report.results import KEY_COLUMNS, TABLES, CellResult, predict
+from coolhead.lab.scoring import predict, score_methods
+from coolhead.report.results import KEY_COLUMNS, TABLES, CellResult
 
 # Temperatures that fit, that help half, and that harm, against the truth of 3.
 TEMPERATURES = {

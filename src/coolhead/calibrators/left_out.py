@@ -18,7 +18,7 @@ from coolhead.calibrators.data import (
     fresh,
     leave_one_out,
 )
-from coolhead.metrics.scores import score_calibrated
+from coolhead.metrics.scored import score_calibrated
 from coolhead.numerics.softmax import RowScores, log_loss_rows, score_rows
 from coolhead.shift.clusters import REGION_ROWS, Clusters, find_regions, locate
 

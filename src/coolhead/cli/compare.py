@@ -15,7 +15,14 @@ from coolhead.cli.fit import (
     read_reference,
     split_names,
 )
-from coolhead.cli.terminal import DrawsOption, InputKind, InputOption, JsonOption
+from coolhead.cli.terminal import (
+    BinsOption,
+    ClassOption,
+    DrawsOption,
+    InputKind,
+    InputOption,
+    JsonOption,
+)
 
 
 def compare(
@@ -30,6 +37,8 @@ def compare(
     reference: ReferenceOption = None,
     scores: InputOption = InputKind.LOGITS,
     clusters: ClustersOption = 8,
+    bins: BinsOption = None,
+    class_name: ClassOption = None,
     draws: DrawsOption = 1000,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
@@ -41,6 +50,7 @@ def compare(
     from coolhead.cli.fit import build_method
     from coolhead.cli.terminal import plain_warnings, print_json
     from coolhead.compare import compare_methods, mean_scores
+    from coolhead.metrics.bins import N_BINS
 
     built = {
         name: build_method(name, clusters, seed)
@@ -57,6 +67,8 @@ def compare(
             built,
             source=sources,
             reference_features=read_reference(list(built.values()), reference),
+            n_bins=bins or N_BINS,
+            class_name=class_name,
             n_draws=draws,
             random_state=seed,
         )
@@ -79,19 +91,25 @@ def _print_scores(found: list[Any], means: dict[str, float]) -> None:
     from coolhead.cli.terminal import in_percent, print_table
 
     names = list(dict.fromkeys(score.domain for score in found))
-    cells = {(score.method, score.domain): score for score in found}
+    by_method: dict[str, list[Any]] = {method: [] for method in means}
+    for score in found:
+        by_method[score.method].append(score)
+    named = found[0].class_ece is not None
     rows = [
         (
             method,
-            *(
-                in_percent(cells[method, name].ece)
-                + ("*" if cells[method, name].tied else " ")
-                for name in names
-            ),
-            f"{100 * mean:.1f}",
+            *(in_percent(own.ece) + ("*" if own.tied else " ") for own in scores),
+            f"{100 * means[method]:.1f}",
+            _mean([own.classwise for own in scores]),
+            *([_mean([own.class_ece for own in scores])] if named else []),
         )
-        for method, mean in means.items()
+        for method, scores in by_method.items()
     ]
     title = "ECE in % of each domain, fitted on the others [95 % interval]"
-    print_table(("left out:", *names, "mean"), rows, title)
+    columns = ("left out:", *names, "mean", "class-wise")
+    print_table((*columns, "the class") if named else columns, rows, title)
     print("* lowest of its column, or not distinguishable from the lowest")
+
+
+def _mean(errors: list[float]) -> str:
+    return f"{100 * sum(errors) / len(errors):.1f}"

@@ -12,13 +12,22 @@ from xml.etree import ElementTree
 import typer
 
 from coolhead.cli.apply import CalibratorArgument
-from coolhead.cli.terminal import DrawsOption, InputOption, JsonOption, visible
+from coolhead.cli.terminal import (
+    BinsOption,
+    ClassOption,
+    DrawsOption,
+    InputOption,
+    JsonOption,
+    visible,
+)
 
 # The scores of a condition: field of `DomainScores`, lowest and highest possible value.
 SCORES = {
     "ece": ("ece_after", 0.0, 1.0),
     "ece_before": ("ece_before", 0.0, 1.0),
     "ece_change": ("ece_change", -1.0, 1.0),
+    "classwise": ("classwise_after", 0.0, 1.0),
+    "class_ece": ("class_after", 0.0, 1.0),
     "nll": ("nll_after", 0.0, math.inf),
     "nll_before": ("nll_before", 0.0, math.inf),
     "accuracy": ("accuracy", 0.0, 1.0),
@@ -45,7 +54,7 @@ class Condition(NamedTuple):
     def value(self, line: Any) -> float:
         """The score that is looked at, of one domain."""
         found = getattr(line, SCORES[self.score][0])
-        return float(getattr(found, self.end, found))
+        return math.nan if found is None else float(getattr(found, self.end, found))
 
     def fails(self, line: Any) -> bool:
         """Whether this domain fails; a score that is no number does."""
@@ -169,6 +178,8 @@ def evaluate(
         typer.Option(help="Domains the classifier was trained on, as in a,b."),
     ] = None,
     scores: InputOption = None,
+    bins: BinsOption = None,
+    class_name: ClassOption = None,
     draws: DrawsOption = 1000,
     fail_if: Annotated[
         list[str] | None,
@@ -193,12 +204,15 @@ def evaluate(
     conditions = [read_condition(text) for text in fail_if or ()]
     if junit is not None and not conditions:
         raise typer.BadParameter("--junit has nothing to tell without --fail-if")
+    if class_name is None and any(each.score == "class_ece" for each in conditions):
+        raise typer.BadParameter("--fail-if class_ece needs a class: --class NAME")
     from coolhead.apply import check_columns
     from coolhead.cli.apply import open_both
     from coolhead.cli.fit import split_names
     from coolhead.cli.terminal import plain_warnings, print_json
     from coolhead.evaluate import evaluate_domains
     from coolhead.io.reading import load_archive
+    from coolhead.metrics.bins import N_BINS
 
     fitted, metadata, opened, kind = open_both(calibrator, predictions, scores)
     metadata["domains"] = known_domains(metadata)
@@ -211,6 +225,8 @@ def evaluate(
             rows,
             fitted_on=metadata["domains"],
             source=split_names(source) or known_sources(metadata, rows),
+            n_bins=bins or N_BINS,
+            class_name=class_name,
             n_draws=draws,
         )
         if report is not None:
@@ -255,9 +271,10 @@ def _print_lines(lines: list[Any]) -> None:
     from coolhead.cli.terminal import in_percent, print_table
 
     columns = ("domain", "rows", "accuracy %", "ECE before %", "ECE after %")
-    columns += ("change", "noise", "NLL before", "NLL after", "seen as")
+    columns += ("change", "noise", "class-wise %", "NLL before", "NLL after", "seen as")
+    named = any(line.class_after is not None for line in lines)
     print_table(
-        columns,
+        (*columns, "ECE of the class %") if named else columns,
         [
             (
                 line.domain,
@@ -267,9 +284,11 @@ def _print_lines(lines: list[Any]) -> None:
                 in_percent(line.ece_after),
                 in_percent(line.ece_change),
                 f"{100 * line.ece_noise:.1f}",
+                _both(line.classwise_before, line.classwise_after),
                 f"{line.nll_before:.3f}",
                 f"{line.nll_after:.3f}",
                 line.role,
+                *([_both(line.class_before, line.class_after)] if named else []),
             )
             for line in lines
         ],
@@ -277,3 +296,7 @@ def _print_lines(lines: list[Any]) -> None:
     worse = [line.domain for line in lines if line.ece_change.low > 0]
     if worse:
         print(f"calibration makes the ECE worse in: {visible(', '.join(worse))}")
+
+
+def _both(before: float, after: float) -> str:
+    return f"{100 * before:.1f} to {100 * after:.1f}"

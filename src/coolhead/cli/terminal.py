@@ -37,6 +37,12 @@ SettingsOption = Annotated[
     list[str] | None,
     typer.Option("--set", help="Any other key of the file: evaluation.draws=200."),
 ]
+BinsOption = Annotated[
+    int | None, typer.Option(min=1, max=1000, help="Bins of the errors; 15 by default.")
+]
+ClassOption = Annotated[
+    str | None, typer.Option("--class", help="A class whose own ECE is wanted.")
+]
 DrawsOption = Annotated[int, typer.Option(min=10, help="Bootstrap resamples.")]
 InputOption = Annotated[
     InputKind | None, typer.Option("--input", help="What the scores in the file are.")

@@ -12,10 +12,9 @@ from coolhead.metrics.bins import (
     N_BINS,
     check_count,
     correctness_and_confidence,
-    equal_width_index,
     gap_sums,
 )
-from coolhead.metrics.scores import score_calibrated
+from coolhead.metrics.scored import ScoreSums, score_calibrated
 from coolhead.models.outputs import check_calibrator
 from coolhead.numerics.blocks import computing_dtype
 from coolhead.numerics.checks import as_logits
@@ -125,15 +124,13 @@ def _answers(block: dict[str, np.ndarray], calibrator: Any, method: str) -> np.n
     return np.column_stack(found) if isinstance(found, tuple) else found
 
 
-SUMS = ("n_samples", "correct", "confidence", "log_loss", "brier", "n_masked")
-
-
 @dataclass(frozen=True)
 class Evaluation:
     """Scores of all rows, and of each domain if domains were given.
 
     n_masked : rows whose true class has probability zero; their log loss is infinite
     and left out of the mean.
+    classwise_calibration_error : mean over the classes.
     bin_counts, bin_gaps : (bins,) rows of each confidence bin, and the sum of
     correctness minus confidence in it: what a reliability diagram needs.
 
@@ -158,6 +155,7 @@ class Evaluation:
     bin_gaps: np.ndarray = field(repr=False)
     by_domain: dict[Any, "Evaluation"] = field(default_factory=dict)
     n_masked: int = 0
+    classwise_calibration_error: float = float("nan")
 
 
 def evaluate(
@@ -176,7 +174,7 @@ def evaluate(
     ----------
     calibrator : fitted. None scores the logits as they are.
     logits, labels, features, sample_domain : the rows, in the same order.
-    n_bins : bins of equal width for the calibration error.
+    n_bins : bins of equal width for the calibration errors.
     classes : names of the classes in the order of the columns, where calibrator and
         columns have none.
 
@@ -203,18 +201,19 @@ def evaluate(
     if "domains" in table:
         distinct, table["codes"] = name_codes(table.pop("domains"))
         names = distinct.tolist()
+    n_classes = table["logits"].shape[1]
     states = per_block(
         _states,
         table,
-        (len(names), len(SUMS) + 2 * n_bins),
+        (len(names), 5 + (4 + n_classes) * n_bins),
         calibrator=whole(calibrator),
-        n_groups=len(names),
+        n_domains=len(names),
         n_bins=n_bins,
     )
     state = np.asarray(states.sum(axis=0).compute())
     named = zip(names, state, strict=True) if sample_domain is not None else ()
-    each = {name: _score(own, n_bins) for name, own in named}
-    return _score(state.sum(axis=0), n_bins, each)
+    each = {name: _evaluation(own, n_bins) for name, own in named}
+    return _evaluation(state.sum(axis=0), n_bins, each)
 
 
 def expected_calibration_error(
@@ -242,40 +241,37 @@ def _gaps(block: dict[str, np.ndarray], n_bins: int, flat: bool) -> np.ndarray:
 
 
 def _states(
-    block: dict[str, np.ndarray], calibrator: Any, n_groups: int, n_bins: int
+    block: dict[str, np.ndarray], calibrator: Any, n_domains: int, n_bins: int
 ) -> np.ndarray:
-    """Sums of one block, (1, groups, SUMS and bins)."""
-    logits = as_logits(block["logits"])
-    labels = block["labels"]
-    found = score_calibrated(calibrator, logits, labels, block.get("features"))
-    sure, predicted, losses, briers = found.rows
-    correct, masked = predicted == labels, np.isinf(losses)
-    codes = block.get("codes", np.zeros(len(labels), np.uint8)).astype(np.intp)
-    losses = np.where(masked, 0.0, losses)
-    rows = (np.ones(len(labels)), correct, sure, losses, briers, masked)
-    sums = [np.bincount(codes, values, n_groups) for values in rows]
-    place = codes * n_bins + equal_width_index(sure, n_bins)
-    bins = [
-        np.bincount(place, values, n_groups * n_bins).reshape(n_groups, n_bins)
-        for values in (None, correct - sure)
-    ]
-    return np.concatenate([np.transpose(sums), *bins], axis=1)[None]
+    """Sums of one block, (1, domains, sums)."""
+    codes = block.get("codes")
+    scored = score_calibrated(
+        calibrator,
+        as_logits(block["logits"]),
+        block["labels"],
+        block.get("features"),
+        n_bins=n_bins,
+        codes=None if codes is None else codes.astype(np.intp),
+        n_domains=n_domains,
+    )
+    return scored.sums(n_bins, n_domains)[None]
 
 
-def _score(
-    state: np.ndarray, n_bins: int, by_domain: dict[Any, Evaluation] | None = None
+def _evaluation(
+    line: np.ndarray, n_bins: int, by_domain: dict[Any, Evaluation] | None = None
 ) -> Evaluation:
-    n_rows, correct, sure, loss, brier, masked = state[: len(SUMS)].tolist()
-    counts, gaps = state[len(SUMS) :].reshape(2, n_bins)
+    sums = ScoreSums(line, n_bins)
+    scores = sums.scores()
     return Evaluation(
-        n_samples=int(n_rows),
-        accuracy=correct / n_rows,
-        mean_confidence=sure / n_rows,
-        expected_calibration_error=float(np.abs(gaps).sum() / n_rows),
-        negative_log_likelihood=loss / (n_rows - masked) if masked < n_rows else np.inf,
-        brier_score=brier / n_rows,
-        bin_counts=counts.astype(np.intp),
-        bin_gaps=gaps,
+        n_samples=sums.n_rows,
+        accuracy=scores["accuracy"],
+        mean_confidence=scores["confidence"],
+        expected_calibration_error=scores["ece"],
+        negative_log_likelihood=scores["nll"],
+        brier_score=scores["brier"],
+        bin_counts=sums.bins.count.astype(np.intp),
+        bin_gaps=sums.bins.gap,
         by_domain=by_domain or {},
-        n_masked=int(masked),
+        n_masked=sums.n_masked,
+        classwise_calibration_error=scores["ece_classwise"],
     )

@@ -9,15 +9,17 @@ import numpy as np
 from sklearn.decomposition import PCA
 
 from coolhead.calibrators.clustered import NearestClusterTemperature
+from coolhead.evaluate import class_number
 from coolhead.io.archive import DomainArchive
 from coolhead.lab.pictures import Pictures
 from coolhead.lab.plan import Split
 from coolhead.lab.protocol import EvaluationSettings, Methods
 from coolhead.lab.rows import FittedMethod, SplitRows, fit_draws, fit_method
-from coolhead.lab.scoring import add_arrivals, score_draws
+from coolhead.lab.scoring import add_arrivals, predict, score_draws
 from coolhead.methods import Role, find_method
 from coolhead.metrics import expected_calibration_error
-from coolhead.report.results import CellResult, Predictions, predict
+from coolhead.metrics.scored import ScoredRows, score_calibrated
+from coolhead.report.results import CellResult
 from coolhead.shift import coverage, density_ratio
 from coolhead.shift.clusters import Partition
 
@@ -150,7 +152,7 @@ N_EXAMPLES = 6
 
 def add_examples(
     data: SplitRows,
-    predictions: Mapping[str, Predictions],
+    predictions: Mapping[str, ScoredRows],
     pictures: Pictures,
     result: CellResult,
 ) -> None:
@@ -232,7 +234,7 @@ def evaluate_cell(
         random_state=random_state,
     )
     result = CellResult()
-    fitted, predictions = _fit_all(data, methods, result)
+    fitted, predictions = _fit_all(data, methods, evaluation, result)
     score_draws(predictions, evaluation, random_state, result)
     add_arrivals(data, methods, fitted, predictions, evaluation.bins, result)
     if pictures is not None:
@@ -248,10 +250,15 @@ def evaluate_cell(
 
 
 def _fit_all(
-    data: SplitRows, methods: Methods, result: CellResult
-) -> tuple[dict[str, list[FittedMethod]], dict[str, list[Predictions]]]:
+    data: SplitRows,
+    methods: Methods,
+    evaluation: EvaluationSettings,
+    result: CellResult,
+) -> tuple[dict[str, list[FittedMethod]], dict[str, list[ScoredRows]]]:
     """What was fitted and what it says, once for each draw of target labels."""
     fitted, predictions = {}, {}
+    names, width = data.archive.class_names, np.shape(data.archive.logits)[1]
+    number = class_number(evaluation.class_name, names, width)
     for name in methods.names:
         start = perf_counter()
         with warnings.catch_warnings(record=True) as heard:
@@ -265,7 +272,8 @@ def _fit_all(
                 )
                 middle = perf_counter()
                 predictions[name] = [
-                    predict(draw.calibrator, data.evaluated) for draw in draws
+                    predict(draw.calibrator, data.evaluated, evaluation, number)
+                    for draw in draws
                 ]
             except Exception as error:
                 result.add("failures", method=name, error=describe_error(error))
@@ -331,7 +339,10 @@ def _vary_clusters(
             if n_clusters > len(data.labelled(("calibration",)).labels):
                 continue
             calibrator = fit_method(find_method(name), data, n_clusters=n_clusters)
-            found = predict(calibrator, data.evaluated)
+            rows = data.evaluated
+            found = score_calibrated(
+                calibrator, rows.logits, rows.labels, rows.features
+            )
             ece = expected_calibration_error(
                 found.correct, found.confidence, n_bins=n_bins
             )

@@ -255,11 +255,13 @@ class EvaluationSettings(Section):
     """Bins of the ECE."""
     other_bins: int = Field(default=10, gt=0, le=1000)
     """Bins of a second ECE that stands beside it."""
+    class_name: str | None = None
+    """A class whose own ECE stands beside the mean over the classes."""
     bootstrap: int = Field(default=1000, gt=0, le=100_000)
     """Resamples of the paired bootstrap."""
     metrics: tuple[str, ...] = ()
     """Functions of the user, ``python:MODULE:FUNCTION``, of (correct, confidence), (n,)
-    each; every one becomes a column of a table."""
+    each, or of (labels, probabilities); every one becomes a column of a table."""
 
     @model_validator(mode="after")
     def _resamples_fit_in_memory(self) -> "EvaluationSettings":

@@ -2,6 +2,8 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -22,19 +24,68 @@ from coolhead.metrics import (
 )
 from coolhead.metrics.bins import Interval
 from coolhead.metrics.resampling import subsample_eces
+from coolhead.metrics.scored import ScoredRows, ScoreSums, score_calibrated
+from coolhead.numerics.softmax import softmax
 from coolhead.plugins import load_plugin
 from coolhead.report.results import (
     CellResult,
-    Predictions,
     add_curves,
     point_scores,
 )
+
+
+def predict(
+    calibrator: Any,
+    rows: Any,
+    evaluation: EvaluationSettings | None = None,
+    class_number: int | None = None,
+) -> ScoredRows:
+    """Apply a fitted calibrator; None stands for the uncalibrated classifier.
+
+    Parameters
+    ----------
+    calibrator : fitted, or None
+    rows : with logits, labels and features
+    evaluation : EvaluationSettings, default=None
+        Number of bins, and functions of the user.
+    class_number : int, default=None
+        The class whose own calibration error is wanted.
+    """
+    evaluation = evaluation or EvaluationSettings()
+    scored = score_calibrated(
+        calibrator, rows.logits, rows.labels, rows.features, n_bins=evaluation.bins
+    )
+    extra = {}
+    if class_number is not None:
+        sums = ScoreSums(scored.sums(evaluation.bins)[0], evaluation.bins)
+        extra["ece_class"] = sums.class_errors[class_number]
+    for name in evaluation.metrics:
+        metric: Any = load_plugin(name)
+        pair = scored.correct, scored.confidence
+        if _takes_probabilities(metric):
+            pair = rows.labels, _probabilities(calibrator, rows)
+        extra[metric_name(name)] = float(metric(*pair))
+    return replace(scored, extra=extra)
+
+
+def _takes_probabilities(metric: Any) -> bool:
+    try:
+        return "probabilities" in signature(metric).parameters
+    except ValueError:  # some functions of C have no signature
+        return False
+
+
+def _probabilities(calibrator: Any, rows: Any) -> np.ndarray:
+    if calibrator is None:
+        return softmax(rows.logits, 1.0)
+    return calibrator.predict_proba(rows.logits, rows.features)
+
 
 REFERENCES = {"uncalibrated": "uncalibrated", "source": "source-only"}
 
 
 def score_methods(
-    predictions: Mapping[str, Predictions],
+    predictions: Mapping[str, ScoredRows],
     evaluation: EvaluationSettings,
     random_state: int,
     result: CellResult,
@@ -46,10 +97,9 @@ def score_methods(
     draws = _draw(n_rows, evaluation, random_state)
     resampled = resampled_scores(predictions, draws, evaluation)
     for name, found in predictions.items():
-        scores = dict(point_scores(found, evaluation.bins, draws.size))
+        scores = point_scores(found, evaluation.bins, draws.size)
         scores |= _spread_of_draws(resampled[name])
         scores |= _top_label_gain(predictions, name)
-        scores |= _own_metrics(found, evaluation.metrics)
         for metric, value in scores.items():
             result.add("results", method=name, metric=metric, value=float(value))
         add_curves(name, found, evaluation.bins, result)
@@ -67,7 +117,7 @@ def _draw(n_rows: int, evaluation: EvaluationSettings, random_state: int) -> Sub
 
 
 def resampled_gains(
-    predictions: Mapping[str, Predictions], draws: Subsamples
+    predictions: Mapping[str, ScoredRows], draws: Subsamples
 ) -> dict[str, SubsampledScore]:
     """Fall of the Brier score against uncalibrated on every draw, all methods at once.
 
@@ -80,7 +130,8 @@ def resampled_gains(
     starts = np.arange(draws.n_draws + 1) * draws.size
     shape = draws.n_draws, draws.n_rows
     sums = csr_array((ones, draws.indices.ravel(), starts), shape=shape)
-    gains = np.stack([before.brier - p.brier for p in predictions.values()], axis=1)
+    briers = np.stack([found.rows.brier for found in predictions.values()], axis=1)
+    gains = before.rows.brier[:, None] - briers
     values = (sums @ gains) / draws.size
     return {
         name: SubsampledScore(float(gain.mean()), value)
@@ -89,7 +140,7 @@ def resampled_gains(
 
 
 def resampled_scores(
-    predictions: Mapping[str, Predictions],
+    predictions: Mapping[str, ScoredRows],
     draws: Subsamples,
     evaluation: EvaluationSettings,
 ) -> dict[str, dict[str, SubsampledScore]]:
@@ -119,22 +170,13 @@ def _spread_of_draws(pieces: dict[str, SubsampledScore]) -> dict[str, float]:
     return scores
 
 
-def _own_metrics(found: Predictions, names: tuple[str, ...]) -> dict[str, float]:
-    """What the functions of the user say, under their names."""
-    metrics = {metric_name(name): load_plugin(name) for name in names}
-    return {
-        name: float(metric(found.correct, found.confidence))
-        for name, metric in metrics.items()
-    }
-
-
 def metric_name(name: str) -> str:
     """The name under which a metric of the user stands in the results."""
     return name.rpartition(":")[2]
 
 
 def _top_label_gain(
-    predictions: Mapping[str, Predictions], name: str
+    predictions: Mapping[str, ScoredRows], name: str
 ) -> dict[str, float]:
     if "uncalibrated" not in predictions:
         return {}
@@ -143,7 +185,7 @@ def _top_label_gain(
 
 
 def _compare(
-    predictions: Mapping[str, Predictions],
+    predictions: Mapping[str, ScoredRows],
     evaluation: EvaluationSettings,
     random_state: int,
     result: CellResult,
@@ -179,7 +221,7 @@ PLAIN = "plain"
 
 
 def score_draws(
-    predictions: Mapping[str, Sequence[Predictions]],
+    predictions: Mapping[str, Sequence[ScoredRows]],
     evaluation: EvaluationSettings,
     random_state: int,
     result: CellResult,
@@ -212,7 +254,7 @@ def add_arrivals(
     data: SplitRows,
     methods: Methods,
     fitted: Mapping[str, Sequence[FittedMethod]],
-    predictions: Mapping[str, Sequence[Predictions]],
+    predictions: Mapping[str, Sequence[ScoredRows]],
     n_bins: int,
     result: CellResult,
 ) -> None:
@@ -236,7 +278,7 @@ def add_arrivals(
 
 
 def arrival_row(
-    found: Predictions, expected: Interval | None, n_bins: int
+    found: ScoredRows, expected: Interval | None, n_bins: int
 ) -> dict[str, float | None]:
     """Error, truth and what was expected, of the table ``arrival``."""
     pair = found.correct, found.confidence

@@ -1,11 +1,14 @@
-"""Estimates with a lower and an upper limit."""
+"""Intervals, and rows sorted into bins of confidence or of each class's probability."""
 
 from dataclasses import dataclass
 from functools import cache
+from threading import Lock
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
+from scipy.special import ndtr
 
 from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.checks import check_choice, check_probabilities, readable
@@ -315,3 +318,137 @@ def _rounded_across(n_bins: int) -> list[tuple[float, int]]:
         wrong = np.ceil(near * n_bins) != right
         found += zip(near[wrong].tolist(), right[wrong].tolist(), strict=True)
     return found
+
+
+@dataclass(frozen=True)
+class ConfidenceBins:
+    """Sums over the rows in each bin of confidence; those of two blocks add up.
+
+    Attributes
+    ----------
+    count, correct, confidence : ndarray of shape (n_bins,)
+        Rows, right answers among them, and the sum of their confidences.
+    variance : ndarray of shape (n_bins,)
+        Sum of confidence * (1 - confidence).
+    """
+
+    count: np.ndarray
+    correct: np.ndarray
+    confidence: np.ndarray
+    variance: np.ndarray
+
+    @property
+    def gap(self) -> np.ndarray:
+        """Right answers minus the number that the confidences promise, (n_bins,)."""
+        return self.correct - self.confidence
+
+    @property
+    def error(self) -> float:
+        """Expected calibration error."""
+        return float(np.abs(self.gap).sum() / self.count.sum())
+
+    @property
+    def maximum_error(self) -> float:
+        """Largest gap between accuracy and confidence of any bin with rows."""
+        filled = self.count > 0
+        return float((np.abs(self.gap)[filled] / self.count[filled]).max())
+
+    def debiased_error(self, norm: Literal[1, 2] = 1) -> float:
+        """Calibration error less the part that is noise of the bins' accuracies."""
+        kept = self.count > 1
+        count = self.count[kept]
+        gap, accuracy = self.gap[kept] / count, self.correct[kept] / count
+        weight, noise = count / self.count.sum(), accuracy * (1 - accuracy)
+        if norm == 2:
+            squared = weight @ (gap**2 - noise / (count - 1))
+            return float(np.sqrt(max(squared, 0.0)))
+        redrawn = folded_normal_mean(gap, np.sqrt(noise / count))
+        return float(weight @ (2 * np.abs(gap) - redrawn))
+
+    def null_error(self, size: int | None = None) -> float:
+        """Expected error of `size` such rows if every confidence were exactly right."""
+        n_rows = self.count.sum()
+        scale = np.sqrt(2 / (np.pi * (size or n_rows) * n_rows))
+        return float(np.sqrt(self.variance).sum() * scale)
+
+
+def bin_rows(
+    correct: np.ndarray,
+    confidence: np.ndarray,
+    n_bins: int,
+    binning: Binning = "width",
+    codes: np.ndarray | int = 0,
+    n_groups: int = 1,
+) -> np.ndarray:
+    """Return the sums of `ConfidenceBins`, (4, n_groups, n_bins).
+
+    Parameters
+    ----------
+    correct, confidence : ndarray of shape (n_samples,)
+    n_bins, binning : as for `expected_calibration_error`
+    codes : ndarray of shape (n_samples,), default=0
+        Group of each row.
+    n_groups : int, default=1
+    """
+    place = codes * n_bins + bin_index(confidence, n_bins, binning)
+    columns = (None, correct, confidence, confidence * (1 - confidence))
+    sums = [np.bincount(place, column, n_groups * n_bins) for column in columns]
+    return np.reshape(sums, (4, n_groups, n_bins))
+
+
+def folded_normal_mean(mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
+    """E|X| of X normal with these means and standard deviations (zero allowed)."""
+    ratio = np.abs(mean) / np.where(deviation > 0, deviation, 1.0)
+    spread = deviation * np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2)
+    inside = np.where(deviation > 0, 1 - 2 * ndtr(-ratio), 1.0)
+    return spread + np.abs(mean) * inside
+
+
+class ClassBins:
+    """How often each class occurs, minus what its probabilities promise, by bin.
+
+    Parameters
+    ----------
+    labels, codes : ndarray of shape (n_samples,)
+        Class and group of each row.
+    n_groups, n_classes, n_bins : int
+
+    Attributes
+    ----------
+    gaps : ndarray of shape (n_groups, n_classes, n_bins)
+    """
+
+    def __init__(
+        self,
+        labels: np.ndarray,
+        codes: np.ndarray,
+        n_groups: int,
+        n_classes: int,
+        n_bins: int,
+    ):
+        self.labels, self.codes = labels, codes
+        self.gaps = np.zeros((n_groups, n_classes, n_bins))
+        self._lock = Lock()
+
+    def add(self, rows: slice, powers: np.ndarray, total: np.ndarray) -> None:
+        """Count a block of probabilities powers / total[:, None], from any thread.
+
+        The probabilities of a row sum to one, so that few lie above the first bin:
+        all are counted there in one product, and these few are moved.
+        """
+        n_groups, n_classes, n_bins = self.gaps.shape
+        labels, codes = self.labels[rows], self.codes[rows]
+        each = np.arange(len(labels))
+        weights = csr_array((1 / total, (codes, each)), (n_groups, len(labels)))
+        first = weights @ powers
+        row, column = np.nonzero(powers > ((1 - ROUNDING) / n_bins * total)[:, None])
+        moved = np.minimum(powers[row, column] / total[row], 1).astype(np.float64)
+        own = np.minimum(powers[each, labels] / total, 1).astype(np.float64)
+        start = (codes[row] * n_classes + column) * n_bins
+        right = (codes * n_classes + labels) * n_bins + equal_width_index(own, n_bins)
+        flat = self.gaps.reshape(-1)
+        with self._lock:
+            self.gaps[:, :, 0] -= first
+            np.add.at(flat, start, moved)
+            np.subtract.at(flat, start + equal_width_index(moved, n_bins), moved)
+            np.add.at(flat, right, 1.0)

@@ -16,8 +16,8 @@ from coolhead.metrics.bins import (
     check_level,
     check_rows,
     correctness_and_confidence,
+    folded_normal_mean,
 )
-from coolhead.metrics.calibration_error import folded_normal_mean
 from coolhead.metrics.resampling import Generator, sums_of_draws
 from coolhead.numerics.checks import check_choice
 

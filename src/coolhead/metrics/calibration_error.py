@@ -4,16 +4,17 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import ndtr
 
 from coolhead.metrics.bins import (
     N_BINS,
     Binning,
+    ClassBins,
+    ConfidenceBins,
     bin_index,
+    bin_rows,
     check_confidence,
     check_count,
     correctness_and_confidence,
-    equal_width_index,
     gap_sums,
 )
 from coolhead.numerics.blocks import row_blocks
@@ -77,11 +78,7 @@ def maximum_calibration_error(
     >>> maximum_calibration_error([1, 1, 0, 1], [0.875, 0.875, 0.75, 0.75], n_bins=4)
     0.25
     """
-    correct, confidence = correctness_and_confidence(labels, probabilities, classes)
-    index = bin_index(confidence, n_bins, binning)
-    count = np.bincount(index, minlength=n_bins)
-    sums = np.bincount(index, correct - confidence, n_bins)
-    return float((np.abs(sums)[count > 0] / count[count > 0]).max())
+    return _bins(labels, probabilities, n_bins, binning, classes).maximum_error
 
 
 def signed_calibration_gap(
@@ -131,15 +128,11 @@ def classwise_calibration_error(
         probabilities, labels, classes, check_probabilities
     )
     n_rows, n_classes = probabilities.shape
-    offset = np.arange(n_classes) * n_bins
-    sums = np.zeros(n_classes * n_bins)
+    bins = ClassBins(labels, np.zeros(n_rows, np.intp), 1, n_classes, n_bins)
     for rows in row_blocks(n_rows, n_classes):
-        block = np.minimum(probabilities[rows], 1).astype(np.float64, copy=False)
-        key = equal_width_index(block.ravel(), n_bins).reshape(block.shape) + offset
-        own = key[np.arange(len(block)), labels[rows]]
-        sums -= np.bincount(key.ravel(), block.ravel(), len(sums))
-        sums += np.bincount(own, minlength=len(sums))
-    return float(np.abs(sums).sum() / (n_rows * n_classes))
+        block = probabilities[rows].astype(np.float64, copy=False)
+        bins.add(rows, block, np.ones(len(block)))
+    return float(np.abs(bins.gaps).sum() / (n_rows * n_classes))
 
 
 def debiased_calibration_error(
@@ -170,28 +163,15 @@ def debiased_calibration_error(
     0.2
     """
     check_choice(norm, "norm", 1, 2)
-    correct, confidence = correctness_and_confidence(labels, probabilities, classes)
-    index = bin_index(confidence, n_bins, binning)
-    count = np.bincount(index, minlength=n_bins)
-    kept = count > 1
-    count = count[kept]
-    gap = np.bincount(index, correct - confidence, n_bins)[kept] / count
-    accuracy = np.bincount(index, correct, n_bins)[kept] / count
-    weight = count / len(confidence)
-    noise = accuracy * (1 - accuracy)
-    if norm == 2:
-        squared = weight @ (gap**2 - noise / (count - 1))
-        return float(np.sqrt(max(squared, 0.0)))
-    redrawn = folded_normal_mean(gap, np.sqrt(noise / count))
-    return float(weight @ (2 * np.abs(gap) - redrawn))
+    bins = _bins(labels, probabilities, n_bins, binning, classes)
+    return bins.debiased_error(norm)
 
 
-def folded_normal_mean(mean: np.ndarray, deviation: np.ndarray) -> np.ndarray:
-    """E|X| of X normal with these means and standard deviations (zero allowed)."""
-    ratio = np.abs(mean) / np.where(deviation > 0, deviation, 1.0)
-    spread = deviation * np.sqrt(2 / np.pi) * np.exp(-(ratio**2) / 2)
-    inside = np.where(deviation > 0, 1 - 2 * ndtr(-ratio), 1.0)
-    return spread + np.abs(mean) * inside
+def _bins(
+    labels: Any, probabilities: Any, n_bins: int, binning: Binning, classes: Any
+) -> ConfidenceBins:
+    pair = correctness_and_confidence(labels, probabilities, classes)
+    return ConfidenceBins(*bin_rows(*pair, n_bins, binning)[:, 0])
 
 
 def expected_calibration_error_null(
@@ -234,13 +214,14 @@ def expected_calibration_error_null(
         raise ValueError(
             f"size is {size}; wanted 1..{len(confidence)}, the number of rows"
         )
-    index = bin_index(confidence, n_bins, binning)
     check_choice(method, "method", "normal", "simulation")
     if method == "simulation":
+        index = bin_index(confidence, n_bins, binning)
         return _simulate(confidence, index, n_bins, size, n_draws, random_state)
-    variance = np.bincount(index, confidence * (1 - confidence), n_bins)
-    scale = np.sqrt(2 / (np.pi * size * len(confidence)))
-    return float(np.sqrt(variance).sum() * scale)
+    none = np.zeros(len(confidence))
+    return ConfidenceBins(
+        *bin_rows(none, confidence, n_bins, binning)[:, 0]
+    ).null_error(size)
 
 
 def _confidence(probabilities: Any) -> np.ndarray:

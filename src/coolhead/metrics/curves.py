@@ -10,7 +10,7 @@ from coolhead.metrics.bins import (
     N_BINS,
     Binning,
     bin_edges,
-    bin_index,
+    bin_rows,
     correctness_and_confidence,
 )
 from coolhead.numerics.weights import proportion_error
@@ -84,14 +84,13 @@ def reliability_curve(
     array([0, 3])
     """
     correct, confidence = correctness_and_confidence(labels, probabilities, classes)
-    index = bin_index(confidence, n_bins, binning)
-    count = np.bincount(index, minlength=n_bins)
+    count, right, sure, _ = bin_rows(correct, confidence, n_bins, binning)[:, 0]
     filled = np.where(count > 0, count, np.nan)
     return ReliabilityCurve(
         edges=bin_edges(confidence, n_bins, binning),
-        count=count,
-        accuracy=np.bincount(index, correct, n_bins) / filled,
-        confidence=np.bincount(index, confidence, n_bins) / filled,
+        count=count.astype(np.intp),
+        accuracy=right / filled,
+        confidence=sure / filled,
     )
 
 

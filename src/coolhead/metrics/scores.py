@@ -1,7 +1,7 @@
 """Proper scores of probabilities, and the gain that calibration brings."""
 
 import warnings
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,8 +10,8 @@ from coolhead.metrics.bins import correctness_and_confidence
 from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.checks import check_logits, check_probabilities
 from coolhead.numerics.classes import match_rows
-from coolhead.numerics.softmax import RowScores, brier_rows, log_loss_rows, score_rows
-from coolhead.numerics.weights import finite_mean, masked_rows
+from coolhead.numerics.softmax import brier_rows, log_loss_rows
+from coolhead.numerics.weights import finite_mean
 
 
 def negative_log_likelihood(
@@ -105,45 +105,6 @@ def brier_scores(
         block = probabilities[rows].astype(np.float64, copy=False)
         squares[rows] = np.vecdot(block, block)
     return squares - 2 * own + 1
-
-
-def score_probabilities(labels: np.ndarray, probabilities: np.ndarray) -> RowScores:
-    """What `score_rows` gives of z / T, of the probabilities of any other method."""
-    briers = brier_scores(labels, probabilities)
-    own = probabilities[np.arange(len(labels)), labels].astype(np.float64)
-    # A zero of a method, of a class that is not masked, is a very large loss.
-    losses = -np.log(np.maximum(own, np.finfo(np.float64).tiny))
-    return RowScores(
-        probabilities.max(axis=1), probabilities.argmax(axis=1), losses, briers
-    )
-
-
-class CalibratedScores(NamedTuple):
-    """`RowScores` of calibrated rows, and their T (n,) if the method has one."""
-
-    rows: RowScores
-    temperature: np.ndarray | None = None
-
-
-def score_calibrated(
-    calibrator: Any, logits: np.ndarray, labels: np.ndarray, features: Any
-) -> CalibratedScores:
-    """Ask a fitted calibrator about labelled rows; None is the classifier as it is.
-
-    With a temperature the (n, k) probabilities are never built.
-    """
-    if calibrator is None:
-        temperature = np.ones(len(labels))
-    elif hasattr(calibrator, "temperature"):
-        temperature = calibrator.temperature(logits, features)
-    else:
-        probabilities = calibrator.predict_proba(logits, features)
-        scores = score_probabilities(labels, probabilities)
-        scores.log_loss[masked_rows(logits, labels)] = np.inf
-        return CalibratedScores(scores)
-    offsets = getattr(calibrator, "class_offsets_", None)
-    rows = score_rows(logits, labels, temperature, offsets)
-    return CalibratedScores(rows, temperature)
 
 
 def top_label_brier_score(

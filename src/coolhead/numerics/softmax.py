@@ -99,8 +99,14 @@ def score_rows(
     labels: np.ndarray,
     temperature: float | np.ndarray,
     offsets: Offsets = None,
+    *,
+    each: Callable[[slice, np.ndarray, np.ndarray], None] | None = None,
 ) -> RowScores:
-    """Confidence, class, log loss and Brier score of each row in a single pass."""
+    """Confidence, class, log loss and Brier score of each row in a single pass.
+
+    each : called with the rows, exp(z / T + b - max) and its sum of every block, on any
+        thread.
+    """
     n_rows = len(logits)
     sure, predicted = np.empty(n_rows), np.empty(n_rows, np.intp)
     losses, briers = np.empty(n_rows), np.empty(n_rows)
@@ -110,6 +116,8 @@ def score_rows(
         sure[rows], predicted[rows] = 1 / total, top
         losses[rows] = np.log(total, dtype=np.float64) + gap(rows, top)
         briers[rows] = _briers(powers, total, labels[rows])
+        if each is not None:
+            each(rows, powers, total)
 
     _each_scaled(logits, temperature, use, offsets)
     return RowScores(sure, predicted, losses, briers)

@@ -1,6 +1,7 @@
 """One calibrator on labelled predictions, told in the tables of a run."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import polars as pl
 from coolhead.io.archive import DomainArchive
 from coolhead.io.files import write_text
 from coolhead.methods import known_method
-from coolhead.metrics.bins import N_BINS
+from coolhead.metrics.scored import ScoredRows
 from coolhead.report.answer import BEFORE
 from coolhead.report.page import render
 from coolhead.report.results import (
@@ -20,7 +21,6 @@ from coolhead.report.results import (
     empty_table,
     package_versions,
     point_scores,
-    predict,
     schema_of,
 )
 from coolhead.report.summarise import ReportData
@@ -67,13 +67,11 @@ def gather_evaluation(
     calibrator: Any, archive: DomainArchive, lines: Any, metadata: dict[str, Any]
 ) -> ReportData:
     """The tables of a report; every domain of the predictions stands for a split."""
-    archive = archive.in_class_order(getattr(calibrator, "class_names_", None))
     method = _method_name(calibrator, metadata)
     domains = [line for line in lines if line.domain != "all" or len(lines) == 1]
     frames: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
     for line in domains:
-        part = archive.select(line.domain) if len(domains) > 1 else archive
-        result = _score(calibrator, part, line, method)
+        result = _score(lines.scored[line.domain], line, method)
         for name, rows in result.tables.items():
             if rows:
                 frames[name].append(_keyed(name, rows, line, metadata))
@@ -82,7 +80,7 @@ def gather_evaluation(
         frames={n: pl.concat(f) if f else empty_table(n) for n, f in frames.items()},
         tables=[_table(lines)],
         planned=(BEFORE, method),
-        facts=_facts(calibrator, archive, metadata),
+        facts=_facts(calibrator, archive, metadata, lines[0].n_bins),
         noun="domain",
         judged=_unseen(domains),
     )
@@ -102,22 +100,26 @@ def _method_name(calibrator: Any, metadata: dict[str, Any]) -> str:
     return name if fits else type(calibrator).__name__
 
 
-def _score(calibrator: Any, part: DomainArchive, line: Any, method: str) -> CellResult:
-    result = CellResult()
-    found = {BEFORE: predict(None, part), method: predict(calibrator, part)}
-    ece = {BEFORE: line.ece_before.estimate, method: line.ece_after.estimate}
-    for name, predictions in found.items():
-        numbers = dict(point_scores(predictions, N_BINS, len(part)))
-        numbers["ece_mean"] = ece[name]
-        numbers["gain"] = float((found[BEFORE].brier - predictions.brier).mean())
-        if name == method:
-            change = line.ece_change
-            numbers["ece_vs_uncalibrated"] = change.estimate
-            numbers["ece_vs_uncalibrated_low"] = change.low
-            numbers["ece_vs_uncalibrated_high"] = change.high
+def _score(scored: Sequence[ScoredRows], line: Any, method: str) -> CellResult:
+    result, (before, after) = CellResult(), scored
+    own = {
+        BEFORE: {"ece_mean": line.ece_before.estimate, "gain": 0.0},
+        method: {
+            "ece_mean": line.ece_after.estimate,
+            "gain": (before.rows.brier - after.rows.brier).mean(),
+            "ece_vs_uncalibrated": line.ece_change.estimate,
+            "ece_vs_uncalibrated_low": line.ece_change.low,
+            "ece_vs_uncalibrated_high": line.ece_change.high,
+        },
+    }
+    if line.class_after is not None:
+        own[BEFORE]["ece_class"] = line.class_before
+        own[method]["ece_class"] = line.class_after
+    for (name, more), rows in zip(own.items(), scored, strict=True):
+        numbers = point_scores(rows, line.n_bins, line.n_rows) | more
         for metric, value in numbers.items():
             result.add("results", method=name, metric=metric, value=float(value))
-        add_curves(name, predictions, N_BINS, result)
+        add_curves(name, rows, line.n_bins, result)
     return result
 
 
@@ -164,7 +166,7 @@ def _fitted_on(metadata: dict[str, Any]) -> dict[str, Any]:
 
 
 def _facts(
-    calibrator: Any, archive: DomainArchive, metadata: dict[str, Any]
+    calibrator: Any, archive: DomainArchive, metadata: dict[str, Any], n_bins: int
 ) -> dict[str, str]:
     said = {key: value for key, value in metadata.items() if key != "domains"}
     fitted = ", ".join(f"{n} ({c})" for n, c in _fitted_on(metadata).items())
@@ -175,7 +177,7 @@ def _facts(
         "Fitted on": fitted or "not known",
         "Evaluated on": sizes,
         **{str(key).replace("_", " "): str(value) for key, value in said.items()},
-        "Evaluation": f"ECE with {N_BINS} equal-width bins, all rows",
+        "Evaluation": f"ECE with {n_bins} equal-width bins, all rows",
         "Versions": ", ".join(f"{n} {v}" for n, v in package_versions().items()),
         "Machine": describe_machine(),
     }

@@ -2,7 +2,6 @@
 
 import os
 import platform
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -10,17 +9,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from coolhead.metrics import (
-    debiased_calibration_error,
-    expected_calibration_error,
-    expected_calibration_error_null,
-    maximum_calibration_error,
-    reliability_curve,
-    risk_coverage_curve,
-    signed_calibration_gap,
-)
-from coolhead.metrics.scores import score_calibrated
-from coolhead.numerics.weights import finite_mean
+from coolhead.metrics import risk_coverage_curve
+from coolhead.metrics.scored import ScoredRows, ScoreSums
 
 KEY_COLUMNS = (
     "experiment",
@@ -136,53 +126,22 @@ def empty_table(name: str) -> pl.DataFrame:
     return pl.DataFrame(schema=schema_of(name))
 
 
-@dataclass(frozen=True)
-class Predictions:
-    """Scores of every evaluated row, (n,) each; `temperature` None if there is none."""
-
-    confidence: np.ndarray
-    correct: np.ndarray
-    log_loss: np.ndarray
-    brier: np.ndarray
-    temperature: np.ndarray | None
-
-    @property
-    def top_brier(self) -> np.ndarray:
-        """Squared difference of correctness and confidence."""
-        return np.square(self.confidence - self.correct)
-
-
-def predict(calibrator: Any, rows: Any) -> Predictions:
-    """Apply a fitted calibrator; None stands for the uncalibrated classifier."""
-    logits, labels = np.asarray(rows.logits), np.asarray(rows.labels)
-    scored = score_calibrated(calibrator, logits, labels, rows.features)
-    scores, temperature = scored
-    return Predictions(
-        confidence=np.minimum(scores.confidence, 1).astype(np.float64),
-        correct=scores.predicted == labels,
-        log_loss=scores.log_loss,
-        brier=scores.brier,
-        temperature=temperature,
-    )
-
-
 HISTOGRAM_BINS = 40
 COVERAGES = np.arange(1, 41) / 40
 QUANTILES = np.arange(41) / 40
 
 
-def add_curves(name: str, found: Predictions, n_bins: int, result: CellResult) -> None:
+def add_curves(name: str, found: ScoredRows, n_bins: int, result: CellResult) -> None:
     """Add reliability bins, confidence histogram, selective curve, temperatures."""
-    curve = reliability_curve(found.correct, found.confidence, n_bins=n_bins)
-    for bin_number, n in enumerate(curve.count):
-        sure, right = curve.confidence[bin_number], curve.accuracy[bin_number]
+    bins = ScoreSums(found.sums(n_bins)[0], n_bins).bins
+    for number in range(n_bins):
         result.add(
             "reliability",
             method=name,
-            bin=bin_number,
-            n=int(n),
-            sum_confidence=float(sure * n) if n else 0.0,
-            sum_correct=round(right * n) if n else 0,
+            bin=number,
+            n=int(bins.count[number]),
+            sum_confidence=float(bins.confidence[number]),
+            sum_correct=int(bins.correct[number]),
         )
     _add_histogram(name, found, result)
     _add_selective(name, found, result)
@@ -194,7 +153,7 @@ def add_curves(name: str, found: Predictions, n_bins: int, result: CellResult) -
             )
 
 
-def _add_histogram(name: str, found: Predictions, result: CellResult) -> None:
+def _add_histogram(name: str, found: ScoredRows, result: CellResult) -> None:
     edges = np.linspace(0, 1, HISTOGRAM_BINS + 1)
     counts, _ = np.histogram(found.confidence, edges)
     right, _ = np.histogram(found.confidence[found.correct], edges)
@@ -210,7 +169,7 @@ def _add_histogram(name: str, found: Predictions, result: CellResult) -> None:
         )
 
 
-def _add_selective(name: str, found: Predictions, result: CellResult) -> None:
+def _add_selective(name: str, found: ScoredRows, result: CellResult) -> None:
     """Accuracy and threshold when only the most confident share is answered."""
     curve = risk_coverage_curve(found.correct, found.confidence)
     at = np.searchsorted(curve.coverage, COVERAGES - 1e-12)
@@ -225,27 +184,15 @@ def _add_selective(name: str, found: Predictions, result: CellResult) -> None:
         )
 
 
-def point_scores(
-    found: Predictions, n_bins: int, size: int
-) -> Iterator[tuple[str, float]]:
-    """Scores on all evaluated rows; the null level is that of `size` rows."""
-    pair = found.correct, found.confidence
-    yield "n_evaluated", len(found.correct)
-    yield "subsample_size", size
-    yield "accuracy", found.correct.mean()
-    yield "confidence", found.confidence.mean()
-    yield "ece", expected_calibration_error(*pair, n_bins=n_bins)
-    yield "ece_debiased", debiased_calibration_error(*pair, n_bins=n_bins)
-    yield "ece_max", maximum_calibration_error(*pair, n_bins=n_bins)
-    null = expected_calibration_error_null(pair[1], n_bins=n_bins, size=size)
-    yield "ece_null", null
-    yield "signed_gap", signed_calibration_gap(*pair)
-    yield "nll", finite_mean(found.log_loss)[0]
-    yield "brier", found.brier.mean()
-    yield "top_brier", found.top_brier.mean()
-    yield "risk_area", risk_coverage_curve(*pair).area
+def point_scores(found: ScoredRows, n_bins: int, size: int) -> dict[str, float]:
+    """Scores on all rows; the null level is that of `size` of them."""
+    sums = ScoreSums(found.sums(n_bins)[0], n_bins)
+    scores = {"n_evaluated": sums.n_rows, "subsample_size": size} | sums.scores()
+    scores["ece_null"] = sums.bins.null_error(size)
+    scores["risk_area"] = risk_coverage_curve(found.correct, found.confidence).area
     if found.temperature is not None:
-        yield "temperature_median", np.median(found.temperature)
+        scores["temperature_median"] = np.median(found.temperature)
+    return {name: float(value) for name, value in (scores | found.extra).items()}
 
 
 PACKAGES = ("coolhead", "numpy", "scipy", "scikit-learn", "polars", "joblib", "torch")

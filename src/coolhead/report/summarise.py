@@ -61,6 +61,8 @@ COLUMNS = {
     "ECE (%)": "ece_mean",
     "null": "ece_null",
     "debiased": "ece_debiased",
+    "class-wise": "ece_classwise",
+    "one class": "ece_class",
     "signed gap": "signed_gap",
     "NLL": "nll",
     "Brier": "brier",

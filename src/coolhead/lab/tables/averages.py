@@ -123,12 +123,15 @@ def bins(scores: RunScores, n_bins: int, n_other: int) -> Table:
         f"{n_other} bins": "ece_other_mean",
         "all rows": "ece",
         "debiased": "ece_debiased",
+        "class-wise": "ece_classwise",
+        "one class": "ece_class",
         "null level": "ece_null",
     }
     for method in scores.methods:
         for column, metric in columns.items():
-            mean = column_mean(scores.of(method), metric)
-            cells.add(label(method), column, mean)
+            if metric in scores.frame.columns:
+                mean = column_mean(scores.of(method), metric)
+                cells.add(label(method), column, mean)
     notes = ("The null level is that of the draws; debiased is of all rows.",)
     title = "ECE (%) by estimator, mean over splits and seeds"
     return Table("estimators", title, cells.frame(), notes, "method")
