@@ -116,10 +116,20 @@ class TestWrapper:
         monitor.update(model.details(FEATURES), LABELS)
         assert monitor.check().alarm is False
 
+    def test_without_rows_it_expects_what_the_evidence_shows(self):
+        model = self.model(ch.AutoCalibrator(), source=["a"])
+        monitor = DriftMonitor.for_calibrator(model)
+        assert set(monitor.expected.right) == {"b", "c"}
+        own = DriftMonitor.for_calibrator(model.calibrator_)
+        assert monitor.expected == own.expected
+        rows = DOMAINS != "a"
+        monitor.update(model.details(self.X[rows]), self.y[rows])
+        assert monitor.check().alarm is False
+
     def test_mistakes_are_named(self):
         model = self.model(ch.TemperatureScaling(), source=["a"])
-        with pytest.raises(ValueError, match="features is missing"):
-            DriftMonitor.for_calibrator(model)
+        with pytest.raises(ValueError, match="features and logits are missing"):
+            DriftMonitor.for_calibrator(self.model(ch.baselines.VectorScaling()))
         with pytest.raises(ValueError, match="sample_domain is missing"):
             DriftMonitor.for_calibrator(model, self.X)
         with pytest.raises(

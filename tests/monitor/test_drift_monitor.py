@@ -20,7 +20,7 @@ from coolhead.calibrators.data import find_domains
 from coolhead.calibrators.left_out import left_out_distances
 from coolhead.metrics import expected_calibration_error
 from coolhead.monitor import DriftMonitor, Expected
-from coolhead.monitor.expected import TEMPERATURE_EDGES, no_counts
+from coolhead.monitor.expected import no_counts
 from coolhead.shift.clusters import find_regions
 
 RNG = np.random.default_rng(0)
@@ -57,8 +57,6 @@ def test_counts_equal_those_of_all_rows_at_once():
     assert monitor.check().of("features").found == outside
     ece = expected_calibration_error(LABELS, whole.probabilities)
     assert monitor.expected_calibration_error == pytest.approx(ece, abs=1e-12)
-    histogram = np.histogram(whole.temperature, TEMPERATURE_EDGES)[0]
-    assert np.array_equal(monitor.counts["temperature_counts"][1:-1], histogram)
 
 
 @pytest.mark.parametrize("calibrator", [CALIBRATOR, SCALING])
@@ -136,7 +134,6 @@ def test_a_refused_batch_is_not_counted_at_all():
         (details, {"features": FEATURES[:5]}, "features has 5 rows"),
         (details, {"features": FEATURES[:, :2]}, "features has 2 columns; wanted 5"),
         (details, {"features": FEATURES * np.nan}, "features contains NaN"),
-        (details._replace(temperature=np.ones(3)), {}, "details.temperature has shape"),
         (details._replace(probabilities=np.ones(900)), {}, r"wanted \(n, k\)"),
         (
             details._replace(probabilities=np.full((900, 4), np.nan)),

@@ -60,13 +60,25 @@ class Expected:
         if not 0 < self.reach < np.inf:
             raise ValueError(f"reach is {self.reach}; wanted a number above 0")
         for name in SHARES:
-            for domain, seen in getattr(self, name).items():
+            # After JSON the pairs are lists.
+            known = {
+                domain: _pair(seen) for domain, seen in getattr(self, name).items()
+            }
+            for domain, seen in known.items():
                 share = seen if isinstance(seen, float) else seen[0] / max(seen[1], 1)
                 if not 0 <= share <= 1:
                     raise ValueError(
                         f"{name} of {domain} is {seen}; wanted a share between 0 and "
                         "1, or (found, rows)"
                     )
+            object.__setattr__(self, name, known)
+        right = {
+            domain: np.reshape(two, (2, N_BINS)) for domain, two in self.right.items()
+        }
+        lists = {
+            domain: tuple(two.astype(float).tolist()) for domain, two in right.items()
+        }
+        object.__setattr__(self, "right", lists)
 
     @classmethod
     def of_evidence(cls, shown: dict[str, Any]) -> Self:
@@ -91,40 +103,19 @@ class Expected:
     def from_dict(cls, state: dict[str, Any]) -> Self:
         """The inverse of `to_dict`, also after JSON made lists of the tuples."""
         try:
-            return cls._of(state)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            return cls(**state)
+        except (AttributeError, TypeError, ValueError) as error:
             raise ValueError(
                 f"what is expected is damaged ({type(error).__name__}: {error}); "
                 "wanted what Expected.to_dict gives"
             ) from error
 
-    @classmethod
-    def _of(cls, state: dict[str, Any]) -> Self:
-        shares: dict[str, Any] = {
-            name: {
-                domain: float(seen) if isinstance(seen, (int, float)) else _pair(seen)
-                for domain, seen in state[name].items()
-            }
-            for name in SHARES
-        }
-        right = {
-            domain: (_bins(correct), _bins(rows))
-            for domain, (correct, rows) in state["right"].items()
-        }
-        middle = None if state["middle"] is None else float(state["middle"])
-        radii = {name: float(state[name]) for name in ("reach", "near")}
-        return cls(**radii, middle=middle, right=right, **shares)
 
-
-def _pair(seen: Any) -> tuple[float, float]:
+def _pair(seen: Any) -> Seen:
+    if isinstance(seen, int | float):
+        return float(seen)
     found, rows = seen
     return float(found), float(rows)
-
-
-def _bins(values: Any) -> list[float]:
-    if len(values) != N_BINS:
-        raise ValueError(f"right has {len(values)} bins; wanted {N_BINS}")
-    return [float(value) for value in values]
 
 
 def find_served(domains: np.ndarray, served: Any) -> np.ndarray | None:
@@ -231,8 +222,6 @@ def count_bins(confidence: np.ndarray, correct: np.ndarray) -> dict[str, np.ndar
     }
 
 
-# Quarter octaves from 2^-20 to 2^20; the first and last bin hold what lies beyond.
-TEMPERATURE_EDGES = 2.0 ** np.arange(-20, 20.25, 0.25)
 COUNTS = {
     "n_rows": (),
     "n_checked": (),
@@ -240,7 +229,6 @@ COUNTS = {
     "n_near": (),
     "n_unsure": (),
     "confidence_sum": (),
-    "temperature_counts": (len(TEMPERATURE_EDGES) + 1,),
     "bin_counts": (N_BINS,),
     "bin_confidence": (N_BINS,),
     "bin_correct": (N_BINS,),
@@ -261,18 +249,23 @@ def count_batch(
     classes: Names | None,
 ) -> dict[str, np.ndarray]:
     """Counts of one batch; refuses before anything is counted."""
-    confidence = _confidence(details)
-    n_rows = len(confidence)
+    if not hasattr(details, "probabilities"):
+        raise TypeError(
+            f"details is a {type(details).__name__}; wanted what calibrator.details "
+            "gave of the batch"
+        )
+    probabilities = np.asarray(details.probabilities)
+    if probabilities.ndim != 2:
+        raise ValueError(
+            f"details.probabilities has shape {probabilities.shape}; wanted (n, k)"
+        )
+    check_finite(probabilities, "details.probabilities")
+    confidence = probabilities.max(axis=1).astype(np.float64)
+    n_rows, n_classes = probabilities.shape
     counts: dict[str, Any] = no_counts()
     counts["n_rows"] += n_rows
     counts["confidence_sum"] += confidence.sum()
     counts["n_unsure"] += np.count_nonzero(expected.is_unsure(confidence))
-    if details.temperature is not None:
-        temperature = _per_row(details.temperature, n_rows, "temperature")
-        places = np.searchsorted(TEMPERATURE_EDGES, temperature, "right")
-        counts["temperature_counts"] = np.bincount(
-            places, minlength=len(TEMPERATURE_EDGES) + 1
-        ).astype(float)
     distance = find_distance(details, features, expected.reach, regions, n_rows)
     if distance is not None:
         counts["n_checked"] += n_rows
@@ -280,10 +273,9 @@ def count_batch(
         counts["n_outside"] += np.count_nonzero(~(distance <= expected.reach))
         counts["n_near"] += np.count_nonzero(distance < expected.near)
     if labels is not None:
-        n_classes = details.probabilities.shape[1]
         codes, _ = encode_labels(labels, n_classes, n_rows, classes, unlabelled=True)
         known = codes >= 0
-        correct = details.probabilities.argmax(axis=1) == codes
+        correct = probabilities.argmax(axis=1) == codes
         counts |= count_bins(confidence[known], correct[known])
     return counts
 
@@ -311,21 +303,6 @@ def find_distance(
         covered = _per_row(details.covered, n_rows, "covered")
         return np.where(covered, 1.0, np.inf)
     return None
-
-
-def _confidence(details: PredictionDetails) -> np.ndarray:
-    if not hasattr(details, "probabilities"):
-        raise TypeError(
-            f"details is a {type(details).__name__}; wanted what calibrator.details "
-            "gave of the batch"
-        )
-    probabilities = np.asarray(details.probabilities)
-    if probabilities.ndim != 2:
-        raise ValueError(
-            f"details.probabilities has shape {probabilities.shape}; wanted (n, k)"
-        )
-    check_finite(probabilities, "details.probabilities")
-    return probabilities.max(axis=1).astype(np.float64)
 
 
 def _per_row(values: Any, n_rows: int, name: str) -> np.ndarray:

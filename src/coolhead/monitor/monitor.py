@@ -1,9 +1,9 @@
-"""The rows a monitor learns from: of a calibrator, or inside a classifier around it."""
+"""A monitor of the rows that a calibrated classifier serves."""
 
 import json
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.frozen import FrozenEstimator
@@ -32,69 +32,6 @@ from coolhead.numerics.classes import (
     order_columns,
 )
 from coolhead.shift.clusters import Clusters, find_regions
-
-
-class Calibration(NamedTuple):
-    """A calibrator and the rows it was fitted on, as far as they are known.
-
-    labels are column numbers of the logits; classes are those of the probabilities
-    that a monitor is updated with.
-    """
-
-    calibrator: Any
-    features: Any
-    domains: Any
-    logits: np.ndarray | None
-    labels: np.ndarray | None
-    classes: Names | None
-
-
-def unwrap(
-    calibrator: Any, features: Any, domains: Any, logits: Any, labels: Any
-) -> Calibration:
-    """Return the calibrator of a `CalibratedClassifier` with its features and logits.
-
-    The rows its estimator learned from are left out: it is more confident there than
-    anywhere else. Where it learned from all rows, only the features are used.
-    """
-    if not isinstance(calibrator, CalibratedClassifier):
-        return _columns(calibrator, features, domains, logits, labels)
-    model, X = calibrator, features
-    if X is None:
-        raise ValueError("features is missing; wanted the X of the classifier's fit")
-    if model.source is not None:
-        if domains is None:
-            raise ValueError(
-                "sample_domain is missing; wanted that of the classifier's fit, whose "
-                f"source is {model.source}"
-            )
-        kept = np.flatnonzero(~np.isin(domains, model.source))
-        X, domains = _safe_indexing(X, kept), np.asarray(domains)[kept]
-        labels = None if labels is None else np.asarray(labels)[kept]
-    names = check_names(model.classes_, "classes_")
-    found = model.features_of(X)
-    if model.source is None and not isinstance(model.estimator_, FrozenEstimator):
-        return Calibration(model.calibrator_, found, domains, None, None, names)
-    logits, _ = model._query(X)
-    if labels is not None:
-        codes, _ = encode_labels(labels, len(names), len(logits), names)
-        labels = class_positions(model.classes_, model.calibrated_classes)[codes]
-    return Calibration(model.calibrator_, found, domains, logits, labels, names)
-
-
-def _columns(
-    calibrator: Any, features: Any, domains: Any, logits: Any, labels: Any
-) -> Calibration:
-    """Bring logits and labels into the order of the calibrator's classes."""
-    names = getattr(calibrator, "class_names_", None)
-    if logits is None:
-        return Calibration(calibrator, features, domains, None, None, names)
-    if labels is None:
-        array, names = order_columns(as_logits(logits), logits, names)
-        return Calibration(calibrator, features, domains, array, None, names)
-    array, codes, names = match_rows(logits, labels, names, as_logits)
-    return Calibration(calibrator, features, domains, array, codes, names)
-
 
 FORMAT_VERSION = 2
 # One for all monitors, held for a few additions: a monitor with a lock of its own
@@ -164,7 +101,8 @@ class DriftMonitor:
         calibrator : fitted. If its temperature does not depend on features, the
             monitor finds clusters of its own, and `update` needs `features`.
         features, sample_domain : (n, d) and (n,) that it was fitted on. For a
-            `CalibratedClassifier`, features are the X of its `fit`.
+            `CalibratedClassifier`, features are the X of its `fit`. Without features
+            and logits, the evidence that the calibrator carries is expected.
         logits, labels : (n, k) and (n,) of the same rows: how sure, and how often
             right, the calibrated classifier is in each domain. Without logits, falling
             confidence raises no alarm; without labels, labelled rows are compared with
@@ -175,10 +113,19 @@ class DriftMonitor:
             others, which is what was calibrated for, and only stranger ones raise an
             alarm. Named, other rows than theirs raise it, and it sees far more.
         """
-        given = unwrap(calibrator, features, sample_domain, logits, labels)
-        calibrator, features, domains, logits, labels, classes = given
         if hasattr(calibrator, "fit"):
             check_is_fitted(calibrator)
+        classes, domains = getattr(calibrator, "class_names_", None), sample_domain
+        if isinstance(calibrator, CalibratedClassifier):
+            model, calibrator = calibrator, calibrator.calibrator_
+            classes = check_names(model.classes_, "classes_")
+            if features is not None:
+                given = _unseen_rows(model, features, domains, labels)
+                features, domains, logits, labels = given
+        elif logits is not None and labels is None:
+            logits, classes = order_columns(as_logits(logits), logits, classes)
+        elif logits is not None:
+            logits, labels, classes = match_rows(logits, labels, classes, as_logits)
         n_rows = next((len(a) for a in (features, logits) if a is not None), None)
         if n_rows is None:
             shown = getattr(getattr(calibrator, "evidence_", None), "shown", None)
@@ -304,3 +251,29 @@ def _regions(state: dict[str, Any]) -> Clusters:
     if centers.ndim != 2 or radii.shape != centers.shape[:1]:
         raise ValueError("regions of another shape")
     return Clusters(centers, radii, None, None, None)
+
+
+def _unseen_rows(model: CalibratedClassifier, X: Any, domains: Any, labels: Any) -> Any:
+    """Features, domains, logits and columns of labels of the rows of a classifier.
+
+    The rows its estimator learned from are left out: it is more confident there than
+    anywhere else. Where it learned from all rows, only the features are used.
+    """
+    if model.source is not None:
+        if domains is None:
+            raise ValueError(
+                "sample_domain is missing; wanted that of the classifier's fit, whose "
+                f"source is {model.source}"
+            )
+        kept = np.flatnonzero(~np.isin(domains, model.source))
+        X, domains = _safe_indexing(X, kept), np.asarray(domains)[kept]
+        labels = None if labels is None else np.asarray(labels)[kept]
+    features = model.features_of(X)
+    if model.source is None and not isinstance(model.estimator_, FrozenEstimator):
+        return features, domains, None, None
+    logits, _ = model._query(X)
+    if labels is not None:
+        names = check_names(model.classes_, "classes_")
+        codes, _ = encode_labels(labels, len(names), len(logits), names)
+        labels = class_positions(model.classes_, model.calibrated_classes)[codes]
+    return features, domains, logits, labels

@@ -6,7 +6,7 @@ sample is part of the test (Fisher's, one-sided).
 """
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -88,20 +88,13 @@ class DriftSignal(NamedTuple):
         return f"{verdict}: {'; '.join(found.text for found in self.findings)}"
 
 
-class Examined(NamedTuple):
-    """One test before the false alarm rate is shared out.
+# A finding before the false alarm rate is shared out, and the p-value of the most
+# extreme outcome; None: there is nothing to test.
+Test = tuple[Finding, float | None]
 
-    best : the p-value of the most extreme outcome; None: there is nothing to test.
-    """
 
-    finding: Finding
-    best: float | None = None
-
-    @classmethod
-    def nothing(cls, kind: str, n_rows: int, found: float | None, why: str) -> Self:
-        """There is nothing to test."""
-        text = f"{kind} not checked ({why})"
-        return cls(Finding(kind, None, None, n_rows, found, text))
+def _nothing(kind: str, n_rows: int, found: float | None, why: str) -> Test:
+    return Finding(kind, None, None, n_rows, found, f"{kind} not checked ({why})"), None
 
 
 def judge(
@@ -113,7 +106,7 @@ def judge(
         examine_confidence(counts, expected),
         examine_labels(counts, expected),
     ]
-    possible = sum(test.best is not None for test in tests)
+    possible = sum(best is not None for _, best in tests)
     findings = tuple(
         _decide(test, false_alarm_rate / max(possible, 1)) for test in tests
     )
@@ -125,7 +118,7 @@ def judge(
     return DriftSignal(False if checked else None, findings)
 
 
-def _decide(test: Examined, level: float) -> Finding:
+def _decide(test: Test, level: float) -> Finding:
     finding, best = test
     if finding.p_value is None or best is None:
         return finding
@@ -137,7 +130,7 @@ def _decide(test: Examined, level: float) -> Finding:
     return finding._replace(alarm=bool(finding.p_value < level), text=text)
 
 
-def examine_features(counts: dict[str, Any], expected: Expected) -> Examined:
+def examine_features(counts: dict[str, Any], expected: Expected) -> Test:
     """Do more rows lie outside, or crowd in the middle, than of any domain?"""
     outside, near, checked, rows = (
         int(counts[name]) for name in ("n_outside", "n_near", "n_checked", "n_rows")
@@ -146,7 +139,7 @@ def examine_features(counts: dict[str, Any], expected: Expected) -> Examined:
     if not checked or not expected.outside:
         unknown = f"none of {rows} rows could be compared with calibration features"
         reason = NO_EXPECTATION if checked else unknown
-        return Examined.nothing("features", checked, share, reason)
+        return _nothing("features", checked, share, reason)
     far, crowded = list(expected.outside.values()), list(expected.inside.values())
     directions = [(outside, far), (near, crowded)] if crowded else [(outside, far)]
     tails = [largest_tail(found, checked, known) for found, known in directions]
@@ -164,15 +157,15 @@ def examine_features(counts: dict[str, Any], expected: Expected) -> Examined:
     if checked < rows:
         text += f", {rows - checked} rows not checked"
     finding = Finding("features", None, either(*tails), checked, share, text)
-    return Examined(finding, either(*best))
+    return finding, either(*best)
 
 
-def examine_confidence(counts: dict[str, Any], expected: Expected) -> Examined:
+def examine_confidence(counts: dict[str, Any], expected: Expected) -> Test:
     """Are rows less sure, or surer, than in every calibration domain?"""
     unsure, rows = int(counts["n_unsure"]), int(counts["n_rows"])
     if not rows or not expected.unsure:
         reason = NO_EXPECTATION if rows else "no row was seen"
-        return Examined.nothing("confidence", rows, None, reason)
+        return _nothing("confidence", rows, None, reason)
     known = list(expected.unsure.values())
     sure = [_opposite(seen) for seen in known]
     shares = [f"{_share(seen):.1%}" for seen in sorted(known, key=_share)]
@@ -186,10 +179,10 @@ def examine_confidence(counts: dict[str, Any], expected: Expected) -> Examined:
     )
     finding = Finding("confidence", None, p_value, rows, unsure / rows, text)
     best = either(*(largest_tail(rows, rows, seen) for seen in (known, sure)))
-    return Examined(finding, best)
+    return finding, best
 
 
-def examine_labels(counts: dict[str, Any], expected: Expected) -> Examined:
+def examine_labels(counts: dict[str, Any], expected: Expected) -> Test:
     """Are answers of equal confidence right less, or more, often than they should be?
 
     They should be as often as the confidence says, or as in some calibration domain.
@@ -200,7 +193,7 @@ def examine_labels(counts: dict[str, Any], expected: Expected) -> Examined:
     )
     labelled, error = int(rows.sum()), calibration_error(counts)
     if error is None:
-        return Examined.nothing("labels", 0, None, "none given")
+        return _nothing("labels", 0, None, "none given")
     groups = join_bins(rows)
     rows, right, promised = (
         np.bincount(groups, values) for values in (rows, right, sums)
@@ -224,7 +217,7 @@ def examine_labels(counts: dict[str, Any], expected: Expected) -> Examined:
     p_found = p_value(right, rows - right)
     finding = Finding("labels", None, p_found, labelled, error, text)
     none = np.zeros_like(rows)
-    return Examined(finding, min(p_value(none, rows), p_value(rows, none)))
+    return finding, min(p_value(none, rows), p_value(rows, none))
 
 
 def calibration_error(counts: dict[str, Any]) -> float | None:
