@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from coolhead import baselines, calibrators
 from coolhead.baselines.binning import (
     BayesianBinning,
     HistogramBinning,
@@ -109,8 +110,33 @@ def known_method(name: str) -> Method:
         return Method(name, None, ())
 
 
-def _made(maker: Any, name: str) -> Any:
-    """A calibrator of the user, or why there is none."""
+def find_method(name: str) -> Method:
+    """A method of the table, or a class of calibrators.
+
+    That is the name of any class of `coolhead.calibrators` and `coolhead.baselines`,
+    ``python:MODULE:CLASS``, or the name under which an installed package offers one as
+    an entry point ``coolhead.methods``.
+
+    A class says in `takes` what it wants to see; with "source" among it, it is fitted
+    on the source's Small rows, too.
+    """
+    if name in METHODS:
+        return METHODS[name]
+    for package in (calibrators, baselines):
+        if name in package.__all__ and isinstance(getattr(package, name), type):
+            return _of_class(getattr(package, name))
+    if is_plugin(name):
+        return _of_class(load_plugin(name))
+    arriving = _find_arrival(name)
+    if arriving is None:
+        known = [*METHODS, *ARRIVALS, *installed_methods()]
+        raise ValueError(f"unknown method {name!r}{suggest(name, known)}")
+    return arriving
+
+
+def _of_class(maker: Any) -> Method:
+    """The method that fits a calibrator of this class with its defaults."""
+    name = maker.__name__
     try:
         made = maker()
     except TypeError as error:
@@ -123,35 +149,13 @@ def _made(maker: Any, name: str) -> Any:
             f"{name} makes a {type(made).__name__}; wanted a subclass of "
             "coolhead.calibrators.Calibrator, such as OutsideCalibrator around it"
         )
-    return made
-
-
-def find_method(name: str) -> Method:
-    """A method of the table, or a calibrator of the user.
-
-    That is ``python:MODULE:CLASS``, or the name under which an installed package offers
-    it as an entry point ``coolhead.methods``.
-
-    A class says in `takes` what it wants to see; with "source" among it, it is fitted
-    on the source's Small rows, too.
-    """
-    if name not in METHODS and is_plugin(name):
-        maker = load_plugin(name)
-        takes = _made(maker, name).takes
-        rows: tuple[Role, ...] = ("calibration",)
-        return Method(
-            getattr(maker, "label", maker.__name__),
-            maker,
-            (*rows, "source") if "source" in takes else rows,
-            sees_training_data="reference" in takes,
-        )
-    if name in METHODS:
-        return METHODS[name]
-    arriving = _find_arrival(name)
-    if arriving is None:
-        known = [*METHODS, *ARRIVALS, *installed_methods()]
-        raise ValueError(f"unknown method {name!r}{suggest(name, known)}")
-    return arriving
+    rows: tuple[Role, ...] = ("calibration",)
+    return Method(
+        getattr(maker, "label", name),
+        maker,
+        (*rows, "source") if "source" in made.takes else rows,
+        sees_training_data="reference" in made.takes,
+    )
 
 
 # Some of the names that `_find_arrival` knows; any base and any number will do.

@@ -53,14 +53,18 @@ def test_in_these_words(calibrator, told):
 @pytest.mark.parametrize(
     "estimator, calibrator, told",
     [
-        (4, None, "estimator is 4; wanted a classifier"),
-        (LogisticRegression, None, "estimator is the class LogisticRegression; wanted"),
-        (LogisticRegression(), "auto", "calibrator is 'auto'; wanted a calibrator"),
-        (LogisticRegression(), ch.TemperatureScaling, "calibrator is the class Temp"),
+        (4, None, "does not seem to be a scikit-learn estimator"),
+        (LogisticRegression, None, "estimator instead of a class"),
+        (LogisticRegression(), "auto", "calibrator is a str; wanted a calibrator"),
+        (
+            LogisticRegression(),
+            ch.TemperatureScaling,
+            "estimator instead of a class",
+        ),
         (
             LogisticRegression(),
             LogisticRegression(),
-            "calibrator is LogisticRegression",
+            "calibrator is a LogisticRegression; wanted",
         ),
     ],
 )

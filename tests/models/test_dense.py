@@ -3,11 +3,10 @@
 import numpy as np
 import pytest
 import torch
-from scipy.special import softmax
 from torch.utils.data import DataLoader, TensorDataset
 
 import coolhead as ch
-from coolhead.models import dense, dense_rows, mean_of_crops, predict_dense
+from coolhead.models import dense, dense_rows, predict_dense
 
 RNG = np.random.default_rng(0)
 SHAPES = {  # logits, features, and how often each feature stands beside itself
@@ -107,25 +106,9 @@ def test_a_network_whose_pixels_have_features():
         ch.torch.CalibratedModule(net, cal)(images)
 
 
-def test_crops_are_averaged_as_said():
-    z = RNG.normal(size=(20, 6, 4)).astype(np.float16)
-    wide = z.astype(np.float64)
-    np.testing.assert_allclose(mean_of_crops(z), wide.mean(axis=1), rtol=1e-5)
-    found = mean_of_crops(torch.tensor(z), of="probabilities")
-    want = softmax(wide, axis=2).mean(axis=1)
-    np.testing.assert_allclose(softmax(found, axis=1), want, rtol=1e-5)
-    assert (softmax(found, axis=1).max(1) <= softmax(wide, axis=2).max((1, 2))).all()
-    z[3, 1, 2] = -np.inf
-    for of in ("logits", "probabilities"):
-        assert np.isneginf(mean_of_crops(z, of=of)).sum() == 1
-
-
 @pytest.mark.parametrize(
     "work, told",
     [
-        (lambda: mean_of_crops(np.zeros((4, 3))), r"wanted \(n, crops, k\)"),
-        (lambda: mean_of_crops(np.zeros((4, 2, 3)), of="votes"), "of is 'votes'"),
-        (lambda: mean_of_crops(np.full((4, 2, 3), np.nan)), "NaN in row 0"),
         (
             lambda: dense_rows(np.zeros((2, 3, 4, 4)), features=np.zeros((3, 5, 4, 4))),
             r"features has shape \(3, 5, 4, 4\); wanted \(n, d, h, w\) with n = 2",

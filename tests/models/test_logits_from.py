@@ -11,7 +11,11 @@ import transformers
 import xgboost
 from scipy.special import softmax
 from sklearn.datasets import make_classification
-from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.ensemble import (
+    HistGradientBoostingClassifier,
+    IsolationForest,
+    RandomForestClassifier,
+)
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -101,10 +105,11 @@ def test_boosters_without_an_estimator():
 @pytest.mark.parametrize(
     "model, said",
     [
-        (lightgbm.LGBMRegressor(n_estimators=2, verbose=-1), "does not tell classes"),
-        (LinearRegression(), "does not tell classes"),
+        (lightgbm.LGBMRegressor(n_estimators=2, verbose=-1), "model is regression"),
+        (LinearRegression(), "wanted a classifier"),
         (SVC(decision_function_shape="ovo"), "one score per class"),
-        (LogisticRegression, "wanted a fitted model"),
+        (LogisticRegression, "wanted a fitted classifier"),
+        (IsolationForest(n_estimators=2), "wanted a fitted classifier"),
         (3, "wanted a classifier"),
     ],
     ids=str,

@@ -21,7 +21,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from coolhead.calibrators.auto import AutoCalibrator
 from coolhead.calibrators.base import PredictionDetails
-from coolhead.calibrators.data import CalibrationData, fit_with, fresh
+from coolhead.calibrators.data import (
+    CalibrationData,
+    find_domains,
+    fit_with,
+    fresh,
+)
 from coolhead.calibrators.evidence import Evidence, keep_evidence
 from coolhead.calibrators.parameters import check_parameters
 from coolhead.classifier.features import (
@@ -36,6 +41,7 @@ from coolhead.classifier.training import (
     estimator_logits,
     kept_folds,
 )
+from coolhead.models.outputs import check_calibrator
 from coolhead.numerics.checks import check_domains, refuse_missing
 from coolhead.numerics.classes import class_positions, unique_classes
 from coolhead.numerics.weights import check_weights, masked_message, masked_rows
@@ -54,21 +60,6 @@ def check_rows(X: Any, y: Any) -> tuple[Any, np.ndarray]:
     return X, y
 
 
-def check_parts(estimator: Any, calibrator: Any) -> None:
-    """Refuse what cannot be an estimator or a calibrator, before anything is fitted."""
-    if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
-        raise TypeError(
-            f"estimator is {_told(estimator)}; wanted a classifier as scikit-learn "
-            "knows them, such as LogisticRegression()"
-        )
-    known = not isinstance(calibrator, type) and hasattr(calibrator, "uses_features")
-    if calibrator is not None and not known:
-        raise TypeError(
-            f"calibrator is {_told(calibrator)}; wanted a calibrator of coolhead, such "
-            "as TemperatureScaling(), or None for AutoCalibrator()"
-        )
-
-
 def check_reach(calibrator: Any, domains: Any) -> None:
     """Refuse, before anything is fitted, a calibrator that could not be."""
     check_parameters(calibrator)
@@ -83,10 +74,6 @@ def check_reach(calibrator: Any, domains: Any) -> None:
             f"sample_domain is missing: {name} learns from the difference between "
             "domains; wanted one domain per row"
         )
-
-
-def _told(value: Any) -> str:
-    return f"the class {value.__name__}" if isinstance(value, type) else repr(value)
 
 
 def _calibrator_has_temperature(classifier: "CalibratedClassifier") -> bool:
@@ -266,7 +253,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self, X: Any, y: Any, sample_domain: Any, sample_weight: Any
     ) -> CalibrationData:
         """Check everything, fit the estimator and its folds; rows to calibrate on."""
-        check_parts(self.estimator, self.calibrator)
+        usual = AutoCalibrator() if self.calibrator is None else self.calibrator
+        self.calibrator_ = fresh(check_calibrator(usual))
         X, y = check_rows(X, y)
         weights = check_weights(sample_weight, len(y))
         domains = (
@@ -279,9 +267,6 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             X, y, weights = _safe_indexing(X, kept), y[kept], weights[kept]
             domains = None if domains is None else domains[kept]
         self.classes_, codes = unique_classes(y)
-        self.calibrator_ = fresh(
-            AutoCalibrator() if self.calibrator is None else self.calibrator
-        )
         check_reach(self.calibrator_, domains)
         self.preparation_ = None
         if self.calibrator_.uses_features:
@@ -350,10 +335,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         own = None if domains is None else domains[rows]
         trained_on, source_rows = None, []
         if self.source is not None:
-            source = np.atleast_1d(np.asarray(self.source))
-            source_rows = source[np.isin(source, np.asarray(own))].tolist()
+            source = find_domains(domains, self.source)
+            source_rows = np.unique(own[source.source_rows[rows]]).tolist()
             if features is not None:
-                trained_on = features[np.isin(np.asarray(domains), source)]
+                trained_on = features[source.source_rows]
         logits = held_out.logits[~masked] if n_masked else held_out.logits
         if not np.array_equal(columns, np.arange(len(self.classes_))):
             logits = logits[:, columns]

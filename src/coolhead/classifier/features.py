@@ -4,7 +4,7 @@ import datetime
 from collections.abc import Callable
 from math import isfinite
 from numbers import Real
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -17,18 +17,6 @@ from coolhead.models.reading import check_leaves, leaves_of
 from coolhead.numerics.checks import check_features, is_missing
 
 DAY = 86_400.0
-
-
-class Column(NamedTuple):
-    """One column of a table.
-
-    values : (n,) float64 with NaN for what is missing where `is_number`, else an
-        array of str with None.
-    """
-
-    name: str
-    values: np.ndarray
-    is_number: bool
 
 
 class TablePreparation(TransformerMixin, BaseEstimator):
@@ -59,107 +47,89 @@ class TablePreparation(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn medians, scales and the frequent values."""
-        columns = read_columns(X)
-        self.names_ = [column.name for column in columns]
-        self.is_number_ = [column.is_number for column in columns]
-        self.numbers_ = make_pipeline(
-            SimpleImputer(
+        columns = _columns(X)
+        self.names_ = list(columns)
+        found = [
+            None if _is_category(values) else _as_numbers(values)
+            for values in columns.values()
+        ]
+        self.is_number_ = [numbers is not None for numbers in found]
+        numbers, texts = self._matrices(columns)
+        self.numbers_ = self.categories_ = None
+        if numbers is not None:
+            gaps = SimpleImputer(
                 strategy="median", add_indicator=True, keep_empty_features=True
-            ),
-            StandardScaler(),
-        )
-        self.categories_ = OneHotEncoder(
-            max_categories=self.max_categories,
-            handle_unknown="infrequent_if_exist",
-            sparse_output=False,
-        )
-        for tool, wanted in (("numbers_", True), ("categories_", False)):
-            part = _matrix(columns, wanted)
-            setattr(self, tool, None if part is None else getattr(self, tool).fit(part))
+            )
+            self.numbers_ = make_pipeline(gaps, StandardScaler()).fit(numbers)
+        if texts is not None:
+            self.categories_ = OneHotEncoder(
+                max_categories=self.max_categories,
+                handle_unknown="infrequent_if_exist",
+                sparse_output=False,
+            ).fit(texts)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
         """Finite features (n, d), numbers first."""
-        found = _in_fit_order(_columns(X), self.names_, named=hasattr(X, "columns"))
-        if len(found) != len(self.names_):
+        columns, names = _columns(X), self.names_
+        numbered = [str(number) for number in range(len(names))]
+        if hasattr(X, "columns") and numbered not in (names, list(columns)):
+            missing = [name for name in names if name not in columns]
+            if missing:
+                raise ValueError(
+                    f"X has no column {missing[0]} (columns found: "
+                    f"{', '.join(list(columns)[:5])}); wanted {', '.join(names[:5])}, "
+                    "as in fit"
+                )
+            columns = {name: columns[name] for name in names}
+        if len(columns) != len(names):
             raise ValueError(
-                f"X has {len(found)} columns; wanted {len(self.names_)} as in fit: "
-                f"{', '.join(self.names_[:5])}, ..."
+                f"X has {len(columns)} columns; wanted {len(names)} as in fit: "
+                f"{', '.join(names[:5])}, ..."
             )
-        pairs = zip(found, self.is_number_, strict=True)
-        columns = [_read(name, values, kind) for (name, values), kind in pairs]
-        tools = ((self.numbers_, True), (self.categories_, False))
-        parts = [
-            tool.transform(_matrix(columns, wanted))
-            for tool, wanted in tools
-            if tool is not None
-        ]
+        numbers, texts = self._matrices(columns)
+        pairs = (self.numbers_, numbers), (self.categories_, texts)
+        parts = [tool.transform(part) for tool, part in pairs if part is not None]
         return np.concatenate(parts, axis=1)
+
+    def _matrices(self, columns: dict[str, Any]) -> list[np.ndarray | None]:
+        """Columns of numbers, and those of text; None where there are none."""
+        parts: tuple[list, list] = [], []
+        for (name, values), is_number in zip(
+            columns.items(), self.is_number_, strict=True
+        ):
+            found = _as_numbers(values) if is_number else _as_text(values)
+            if found is None:
+                raise ValueError(
+                    f"column {name} of X holds {np.asarray(values).dtype}, in fit it "
+                    "held numbers; wanted numbers again"
+                )
+            parts[not is_number].append(found)
+        return [np.column_stack(part) if part else None for part in parts]
 
 
 def is_plain(X: Any) -> bool:
     """Whether X holds finite numbers only, and can be a calibrator's features."""
-    if hasattr(X, "columns"):
-        parts = [X[name] for name in X.columns]
-        return all(not _is_category(part) and _is_finite(part) for part in parts)
+    if any(_is_category(X[name]) for name in getattr(X, "columns", ())):
+        return False
     array = np.asarray(X)
-    # Whoever checks features says what is wrong with other shapes and complex numbers.
-    return array.ndim != 2 or array.dtype.kind == "c" or _is_finite(array)
-
-
-def _is_finite(values: Any) -> bool:
-    array = np.asarray(values)
+    # The check of features explains other shapes and complex numbers.
+    if array.ndim != 2 or array.dtype.kind == "c":
+        return True
     if array.dtype.kind == "O":
         return all(isinstance(v, Real) and isfinite(v) for v in array.flat)
     return array.dtype.kind in "fiub" and bool(np.isfinite(array).all())
 
 
-def read_columns(X: Any) -> list[Column]:
-    """The columns of a frame or a two-dimensional array."""
-    return [_read(name, values) for name, values in _columns(X)]
-
-
-def _columns(X: Any) -> list[tuple[str, Any]]:
+def _columns(X: Any) -> dict[str, Any]:
+    """The columns of a frame or a two-dimensional array by name."""
     if hasattr(X, "columns"):
-        return [(str(name), X[name]) for name in X.columns]
+        return {str(name): X[name] for name in X.columns}
     # NumPy would turn the numbers of a mixed list into text.
     array = np.asarray(X, dtype=object if isinstance(X, list) else None)
     if array.ndim != 2:
         raise ValueError(f"X has shape {array.shape}; wanted a table, (n, columns)")
-    return [(str(number), array[:, number]) for number in range(array.shape[1])]
-
-
-def _in_fit_order(
-    found: list[tuple[str, Any]], names: list[str], *, named: bool
-) -> list[tuple[str, Any]]:
-    """Columns of a frame in the order of the fit; by place where one has no names."""
-    numbers = [str(number) for number in range(len(names))]
-    index = dict(found)
-    if not named or names == numbers or list(index) == list(numbers):
-        return found
-    missing = [name for name in names if name not in index]
-    if missing:
-        raise ValueError(
-            f"X has no column {missing[0]} (columns found: "
-            f"{', '.join(list(index)[:5])}); wanted {', '.join(names[:5])}, as in fit"
-        )
-    return [(name, index[name]) for name in names]
-
-
-def _read(name: str, values: Any, is_number: bool | None = None) -> Column:
-    """One column; `is_number` is what it was in fit."""
-    array = np.asarray(values)
-    numbers = None
-    if is_number or (is_number is None and not _is_category(values)):
-        numbers = _as_numbers(array)
-    if numbers is not None:
-        return Column(name, np.where(np.isfinite(numbers), numbers, np.nan), True)
-    if is_number:
-        raise ValueError(
-            f"column {name} of X holds {array.dtype}, in fit it held numbers; wanted "
-            "numbers again"
-        )
-    return Column(name, _as_text(array), False)
+    return {str(number): array[:, number] for number in range(array.shape[1])}
 
 
 def _is_category(values: Any) -> bool:
@@ -167,22 +137,23 @@ def _is_category(values: Any) -> bool:
     return str(getattr(values, "dtype", "")).startswith(("category", "Categ", "Enum"))
 
 
-def _as_numbers(array: np.ndarray) -> np.ndarray | None:
-    """Numbers, truth values and days; None where a value is neither."""
-    if array.dtype.kind in "fiub":
-        return array.astype(np.float64)
+def _as_numbers(values: Any) -> np.ndarray | None:
+    """Numbers, truth values and days, NaN in gaps; None where a value is neither."""
+    array = np.asarray(values)
     if array.dtype.kind in "mM":
         unit = "timedelta64[s]" if array.dtype.kind == "m" else "datetime64[s]"
         seconds = array.astype(unit)
         days = seconds.astype(np.int64) / DAY
         return np.where(np.isnat(seconds), np.nan, days)
-    if array.dtype.kind != "O":
+    if array.dtype.kind == "O":
+        # A column of gaps alone may be of any kind; as numbers it costs one column.
+        numbers = [_number(value) for value in array]
+        if None in numbers:
+            return None
+        array = np.array(numbers)
+    if array.dtype.kind not in "fiub":
         return None
-    numbers = [_number(value) for value in array]
-    if None in numbers:
-        return None
-    # A column of nothing says nothing about its kind; as numbers it costs one column.
-    return np.array(numbers, np.float64)
+    return np.where(np.isfinite(array), array, np.nan).astype(np.float64)
 
 
 def _number(value: Any) -> float | None:
@@ -197,14 +168,9 @@ def _number(value: Any) -> float | None:
     return None
 
 
-def _as_text(array: np.ndarray) -> np.ndarray:
-    texts = [None if is_missing(value) else str(value) for value in array.tolist()]
-    return np.array(texts, dtype=object)
-
-
-def _matrix(columns: list[Column], is_number: bool) -> np.ndarray | None:
-    parts = [column.values for column in columns if column.is_number == is_number]
-    return np.column_stack(parts) if parts else None
+def _as_text(values: Any) -> np.ndarray:
+    texts = np.asarray(values).tolist()
+    return np.array([None if is_missing(t) else str(t) for t in texts], dtype=object)
 
 
 LEAF_DIMENSIONS = 16
@@ -215,22 +181,16 @@ def prepare_features(features: str | Callable | None, estimator: Any, X: Any) ->
 
     Returns the fitted preparation of a table, None where there is none (yet).
     """
-    if callable(features):
-        return None
     if features == "leaves":
         check_leaves(estimator)
-        return None
-    if features == "table":
-        _refuse_sparse(X)
-        return TablePreparation().fit(X)
-    if features is not None:
+    elif isinstance(features, str) and features != "table":
         _pipeline_until(estimator, features)
-        return None
-    _refuse_sparse(X)
-    if is_plain(X):
+    elif not callable(features):
+        _refuse_sparse(X)
+        if features == "table" or not is_plain(X):
+            return TablePreparation().fit(X)
         dense_features(X)
-        return None
-    return TablePreparation().fit(X)
+    return None
 
 
 def prepare_leaves(estimator: Any, X: Any) -> Any:

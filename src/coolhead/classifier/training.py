@@ -30,7 +30,7 @@ from sklearn.utils import _safe_indexing
 from sklearn.utils.metadata_routing import get_routing_for_object
 from sklearn.utils.validation import has_fit_parameter
 
-from coolhead.calibrators.data import fresh
+from coolhead.calibrators.data import find_domains, fresh
 from coolhead.calibrators.select import LeaveOneDomainOut
 from coolhead.models.reading import (
     cut_message,
@@ -290,20 +290,11 @@ def check_agreement(model: Any, agrees: np.ndarray) -> None:
 
 def split_by_source(domains: Any, source: list[Any]) -> tuple[np.ndarray, np.ndarray]:
     """Return the rows of the source domains, and all other rows."""
-    if domains is None:
-        raise ValueError("sample_domain is missing: source= names domains to fit on")
-    names = np.unique(domains)
-    wanted = np.atleast_1d(np.asarray(source))
-    missing = [name for name in wanted.tolist() if name not in names.tolist()]
-    if missing or not len(wanted):
+    inside = find_domains(domains, source).source_rows
+    if inside.all() or not inside.any():
         raise ValueError(
-            f"source names {missing or 'no domain'}; sample_domain has {names.tolist()}"
-        )
-    inside = np.isin(domains, wanted)
-    if inside.all():
-        raise ValueError(
-            f"source is {wanted.tolist()}, which is every domain; wanted at least one "
-            "other domain to calibrate on"
+            f"source is {source}, which is every domain or none; wanted some domains "
+            "to fit on and at least one other to calibrate on"
         )
     return np.flatnonzero(inside), np.flatnonzero(~inside)
 

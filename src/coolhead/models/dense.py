@@ -74,15 +74,9 @@ def dense_rows(
     shape = places.shape[:-1]
     given = None if labels is None else np.asarray(readable(labels, "labels"))
     if given is not None and given.shape != shape:
-        crops = ""
-        if array.ndim == 3 and given.shape == shape[:1]:
-            crops = (
-                "; several crops of each row become one before they are calibrated, "
-                "in the network or by coolhead.models.mean_of_crops"
-            )
         raise ValueError(
             f"labels has shape {given.shape}; wanted {shape}, one for each place of "
-            f"logits {array.shape}{crops}"
+            f"logits {array.shape} (several crops of a row: the mean of their logits)"
         )
     kept = np.ones(shape, bool) if given is None else given != ignore_index
     if most is not None and np.count_nonzero(kept) > most:

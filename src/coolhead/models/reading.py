@@ -5,8 +5,7 @@ from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from scipy.special import log_softmax, logsumexp
-from sklearn.base import is_outlier_detector, is_regressor
+from sklearn.base import is_outlier_detector
 from sklearn.frozen import FrozenEstimator
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
@@ -25,7 +24,7 @@ from coolhead.models.libraries import (
     xgboost_logits,
 )
 from coolhead.models.outputs import Reading, read_output
-from coolhead.numerics.checks import check_choice, check_logit_values, real_array
+from coolhead.numerics.checks import check_logit_values
 
 
 class Family(NamedTuple):
@@ -112,7 +111,12 @@ def read_model(model: Any, X: Any) -> Reading:
 
 
 def _read(model: Any, X: Any, gives: str | None, name: str) -> Reading:
-    _refuse_other_tasks(model)
+    tagged = hasattr(model, "__sklearn_tags__")
+    if isinstance(model, type) or (tagged and is_outlier_detector(model)):
+        raise TypeError(
+            f"model is {model!r}; wanted a fitted classifier, which gives each class a "
+            "score"
+        )
     family = FAMILIES.get(package_of(model))
     if family is not None:
         return family.logits(model, X)
@@ -206,47 +210,3 @@ def cut_message(model: Any) -> str:
         "that floating point cannot tell the others from 1: their logits are cut "
         "there; use scores before the softmax where there are any"
     )
-
-
-def _refuse_other_tasks(model: Any) -> None:
-    if isinstance(model, type):
-        raise TypeError(f"model is the class {model.__name__}; wanted a fitted model")
-    if not hasattr(model, "__sklearn_tags__"):
-        return
-    if is_regressor(model) or is_outlier_detector(model):
-        raise TypeError(
-            f"model is a {type(model).__name__}, which does not tell classes apart; "
-            "wanted a classifier"
-        )
-
-
-def mean_of_crops(logits: Any, *, of: str = "logits") -> np.ndarray:
-    """Logits (n, k) out of those of every crop, (n, crops, k).
-
-    Parameters
-    ----------
-    logits : of the same number of crops for each row; a class that is masked (-inf) in
-        some crop of a row is masked in the row.
-    of : what is averaged. "logits", the usual way, is the geometric mean of what the
-        crops say; "probabilities" the arithmetic mean, whose logarithms are returned.
-        The latter is never surer than the surest crop. Calibrate what you serve: the
-        two need different temperatures.
-
-    Examples
-    --------
-    >>> mean_of_crops([[[0.0, 2.0], [0.0, 4.0]]])
-    array([[0., 3.]])
-    """
-    check_choice(of, "of", "logits", "probabilities")
-    array = real_array(logits, "logits")
-    if array.ndim != 3 or 0 in array.shape:
-        raise ValueError(
-            f"logits has shape {array.shape}; wanted (n, crops, k), of several crops"
-        )
-    check_logit_values(array.reshape(-1, array.shape[2]), "logits of all crops")
-    wide = array.astype(np.promote_types(array.dtype, np.float32))
-    if of == "logits":
-        return wide.mean(axis=1)
-    masked = np.isneginf(wide).any(axis=1)
-    mean = logsumexp(log_softmax(wide, axis=2), axis=1) - np.log(array.shape[1])
-    return np.where(masked, -np.inf, mean).astype(wide.dtype)

@@ -265,11 +265,11 @@ def as_logits(
     if array.ndim == 1:
         array = np.column_stack([np.zeros_like(array), array])
     if array.ndim > 2:
-        crops = ", or mean_of_crops of (n, crops, k)" if array.ndim == 3 else ""
         raise ValueError(
             f"{name} has {array.ndim} dimensions (shape {array.shape}); wanted (n, k) "
             "logits, one row per pixel or token: coolhead.models.dense_rows makes them "
-            f"and puts results back into their places{crops}."
+            "and puts results back into their places; of several crops of a row wanted "
+            "is the mean."
         )
     if array.ndim != 2:
         raise ValueError(
