@@ -351,8 +351,8 @@ def warn_of_class_bias(
 ) -> list[int]:
     """Warn of classes whose mean probability is far from their share of the labels.
 
-    Far means five points, four standard errors of the share, and the same sign in
-    every group.
+    Far means five points, four standard errors of the share, and three standard errors
+    of the mean over the groups: groups that differ from each other have no common bias.
 
     Parameters
     ----------
@@ -366,9 +366,9 @@ def warn_of_class_bias(
     apart = problem.sums(np.tile(offsets, (len(shares), 1))).shares - shares
     mean, total = shares.mean(axis=0), problem.sizes.sum()
     error = np.sqrt(np.maximum(mean * (1 - mean), 1 / total) / total)
-    same = (np.sign(apart) == np.sign(apart[0])).all(axis=0)
+    noise = np.maximum(4 * error, 3 * apart.std(axis=0, ddof=1) / np.sqrt(len(apart)))
     far = np.abs(apart.mean(axis=0))
-    found = np.flatnonzero(same & (far > np.maximum(LEAST_BIAS, 4 * error)))
+    found = np.flatnonzero(far > np.maximum(LEAST_BIAS, noise))
     found = found[np.argsort(-far[found], kind="stable")]
     if len(found):
         said = 100 * (mean + apart.mean(axis=0))
