@@ -9,9 +9,15 @@ from small_world import DOMAINS, make_archive, protocol_content
 
 import coolhead.lab.sweep as sweep_module
 from coolhead.io.reading import load_archive
-from coolhead.lab.classifiers import archive_checksum, reference_path
+from coolhead.lab.classifiers import (
+    Training,
+    archive_checksum,
+    divide,
+    reference_path,
+    train_classifier,
+)
 from coolhead.lab.plan import make_plan
-from coolhead.lab.protocol import Protocol
+from coolhead.lab.protocol import Classifier, Protocol
 from coolhead.lab.results import read_table
 from coolhead.lab.sweep import run_sweep
 
@@ -121,6 +127,31 @@ def test_a_train_archive_of_its_own(tmp_path):
     assert len(archives) == 4
     reference = load_archive(reference_path(archives[0]))
     assert len(reference) == 160
+
+
+def test_calibration_rows_end_the_training_on_another_archive(tmp_path):
+    make_archive(logits=None, random_state=7).save(tmp_path / "train.safetensors")
+    protocol = trained_protocol(tmp_path)
+    data = protocol.data.model_copy(
+        update={"train_path": tmp_path / "train.safetensors"}
+    )
+    stopped = Classifier(kind="mlp", hidden=64, epochs=200, patience=1)
+    training = Training(data, "", stopped, ("north",), protocol.division, 0, 0)
+    path = train_classifier(training, tmp_path)
+    head = load_archive(path).metadata["head"]
+    assert head["n_train"] == 160 and head["patience"] == 1
+    # The other rows of the target archive decide nothing.
+    archive = load_archive(data.path)
+    small = divide(archive, protocol.division, 0)
+    changed = np.array(archive.features)
+    changed[~(small & (archive.domains == "north"))] += 1
+    archive.replace(features=changed).save(data.path)
+    first, again = (
+        load_archive(path).logits[:],
+        load_archive(train_classifier(training, tmp_path)).logits[:],
+    )
+    kept = small & (archive.domains == "north")
+    np.testing.assert_array_equal(first[kept], again[kept])
 
 
 def test_a_classifier_that_fails_takes_only_its_own_cells_along(tmp_path, monkeypatch):

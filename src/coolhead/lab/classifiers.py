@@ -160,8 +160,9 @@ def train_classifier(training: Training, folder: Path) -> Path:
 
     path = folder / training.file_name
     archive = load_data(training.data, cache=data_folder(folder.parent))
+    small = divide(archive, training.division, training.division_seed)
+    rows, watched = archive, small
     separate = isinstance(training.data, ArchiveData) and training.data.train_path
-    rows = archive
     if separate:
         names = archive.class_names
         rows = load_data(training.data, train=True, class_names=names)
@@ -171,20 +172,23 @@ def train_classifier(training: Training, folder: Path) -> Path:
                 f"({', '.join(rows.class_names[:5])}), the data do not; wanted class "
                 "names in both, or numbers in both"
             )
-    small = (
-        None if separate else divide(archive, training.division, training.division_seed)
-    )
+        rows, watched = rows.select(*training.source), None
+        learned = _sample(rows)
+        if training.classifier.settings.get("patience"):
+            # The source's calibration rows, of the other archive, decide when to stop.
+            n_learned = len(rows)
+            rows = _join(rows, archive.rows(small).select(*training.source))
+            watched = np.arange(len(rows)) >= n_learned
     head = train_head(
         rows,
         training.source,
         kind=training.classifier.kind,
-        small=small,
+        small=watched,
         random_state=training.classifier_seed,
         **training.classifier.settings,
     )
     penultimate = training.classifier.features == "penultimate"
     if separate:
-        learned = _sample(rows.select(*training.source))
         seen = head.apply(learned) if penultimate else learned
         seen.save(reference_path(path))
     applied = head.apply(archive)
@@ -203,6 +207,12 @@ def train_classifier(training: Training, folder: Path) -> Path:
 def reference_path(path: Path) -> Path:
     """Where the sample of training features of a classifier lies, if it has one."""
     return path.with_suffix(".reference.safetensors")
+
+
+def _join(*archives: DomainArchive) -> DomainArchive:
+    """The columns that a head learns from, one archive after the other."""
+    unused = {"logits": None, "groups": None, "ids": None}
+    return DomainArchive.concat([archive.replace(**unused) for archive in archives])
 
 
 def _sample(archive: DomainArchive) -> DomainArchive:

@@ -17,14 +17,17 @@ class LogisticSettings:
 
 @dataclass(frozen=True)
 class MlpSettings:
-    """One or more hidden ReLU layers trained by Adam (scikit-learn, no torch)."""
+    """One or more hidden ReLU layers trained by Adam (scikit-learn, no torch).
+
+    ``patience`` as for ``erm``.
+    """
 
     hidden: tuple[int, ...] = (512,)
     alpha: float = 1e-4
     learning_rate: float = 1e-3
     batch_size: int = 128
     epochs: int = 15
-    patience: int | None = None
+    patience: int = 0
 
 
 @dataclass(frozen=True)
@@ -33,8 +36,9 @@ class ErmSettings:
 
     The defaults are the head the project's measurements use: one hidden layer of
     512 ReLU units, dropout 0.5, AdamW at 1e-3 with weight decay 1e-2, batches of
-    128, 15 epochs. ``hidden=()`` is a linear head. ``patience`` stops after that
-    many epochs without a lower loss on Small and returns the best epoch.
+    128, 15 epochs. ``hidden=()`` is a linear head. ``patience`` ends training after
+    that many epochs in a row without a lower loss on the source's calibration (Small)
+    rows, and returns the epoch of the lowest; 0 trains all epochs.
     """
 
     hidden: tuple[int, ...] = (512,)
@@ -43,7 +47,7 @@ class ErmSettings:
     weight_decay: float = 1e-2
     batch_size: int = 128
     epochs: int = 15
-    patience: int | None = None
+    patience: int = 0
     balance_domains: bool = True
 
 
@@ -104,9 +108,14 @@ def _is_count(value: Any, most: int) -> bool:
 WIDEST, MOST_STEPS = 2**16, 10**6
 RULES: tuple[tuple[str, Callable[[Any], bool], str], ...] = (
     (
-        "epochs batch_size patience max_iter meta_test",
+        "epochs batch_size max_iter meta_test",
         lambda value: _is_count(value, MOST_STEPS),
         f"must be a whole number from 1 to {MOST_STEPS}",
+    ),
+    (
+        "patience",
+        lambda value: value == 0 or _is_count(value, MOST_STEPS),
+        f"must be a whole number from 0 to {MOST_STEPS}",
     ),
     ("C learning_rate inner_step", lambda value: value > 0, "must be positive"),
     ("alpha weight_decay beta", lambda value: value >= 0, "must not be negative"),
@@ -126,7 +135,7 @@ def _check_ranges(values: dict[str, Any]) -> None:
 class BestEpoch:
     """Remembers the learning curve and, for early stopping, the best parameters."""
 
-    def __init__(self, patience: int | None):
+    def __init__(self, patience: int):
         self.patience = patience
         self.curve: list[dict[str, float]] = []
         self.best: Any = None
@@ -135,7 +144,7 @@ class BestEpoch:
     def is_over(self, record: dict[str, float], parameters: Any) -> bool:
         """Add one epoch; True when `patience` epochs have brought nothing."""
         self.curve.append(record)
-        if self.patience is None:
+        if not self.patience:
             return False
         if record["small_loss"] <= min(entry["small_loss"] for entry in self.curve):
             self.best_epoch = len(self.curve)
@@ -144,4 +153,4 @@ class BestEpoch:
 
     def result(self, parameters: Any) -> Any:
         """Return the best epoch's parameters, or the last ones without patience."""
-        return parameters if self.patience is None else self.best
+        return self.best if self.patience else parameters

@@ -194,7 +194,7 @@ def _check_enough(kind: str, settings: Any, sources: list, rows: TrainingRows) -
         raise ValueError(
             f"kind='mldg' needs at least two source domains; found {sources}"
         )
-    if getattr(settings, "patience", None) and rows.small.size == 0:
+    if getattr(settings, "patience", 0) and rows.small.size == 0:
         raise ValueError("patience stops early on the sources' Small rows: give small=")
 
 
