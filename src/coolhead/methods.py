@@ -135,8 +135,10 @@ def find_method(name: str) -> Method:
 
 
 def _of_class(maker: Any) -> Method:
-    """The method that fits a calibrator of this class with its defaults."""
-    name = maker.__name__
+    """Return the method that fits a calibrator of this class with its defaults."""
+    name = getattr(maker, "__name__", repr(maker))
+    if not callable(maker):
+        raise ValueError(f"{name} cannot be called; wanted a class of calibrators")
     try:
         made = maker()
     except TypeError as error:

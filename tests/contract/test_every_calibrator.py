@@ -132,7 +132,7 @@ def test_dask_fits_it_or_refuses_by_name(name):
         source = {"source_domain": beside.pop("source_domain")}
         with pytest.raises(ValueError, match="treats all domains alike"):
             on_dask(calibrator, **beside, **source)
-    refused = (TypeError, "is not fitted: it moves a calibrator that was")
+    refused = (TypeError, "is not fitted: it moves a fitted calibrator")
     if "target" in calibrator.takes:
         refused = (ValueError, "target_features is missing")
     elif not isinstance(calibrator, OffsetTemperature):

@@ -58,7 +58,9 @@ def test_the_wrapper_hands_over_all_it_knows(name, monkeypatch, tmp_path):
             model.fit(X, y, **given)
         return
     if isinstance(calibrator, OffsetTemperature):
-        with pytest.raises(TypeError, match="is not fitted: it moves a calibrator"):
+        with pytest.raises(
+            TypeError, match="is not fitted: it moves a fitted calibrator"
+        ):
             model.fit(X, y, **given)
         return
     model.fit(X, y, **given)

@@ -9,8 +9,16 @@ from coolhead.new_domain import NewDomain, learn_evidence
 from simulate import logits_and_labels
 
 LABELS = {
-    "a row beyond the batch": ([300], [0], "rows holds 300, which was not asked for"),
-    "a row before the batch": ([-1], [0], "rows holds -1, which was not asked for"),
+    "a row beyond the batch": (
+        [300],
+        [0],
+        "rows holds 300, which is no row of this batch",
+    ),
+    "a row before the batch": (
+        [-1],
+        [0],
+        "rows holds -1, which is no row of this batch",
+    ),
     "rows that are no numbers": ([0.5], [0], "wanted row numbers"),
     "a table of rows": ([[1, 2]], [0, 1], r"rows has shape \(1, 2\)"),
     "no rows": (np.zeros(0, int), [], "rows is empty"),

@@ -99,5 +99,5 @@ def test_crops_are_told_from_tokens():
     network, x = Tagger(), torch.randn(5, 7, 3)
     with pytest.raises(ValueError, match=r"several crops of a row: the mean"):
         ch.torch.calibrate(network, [(x, torch.arange(5))])
-    with pytest.raises(ValueError, match="several crops of a row wanted is the mean"):
+    with pytest.raises(ValueError, match="several crops of a row, pass the mean"):
         ch.TemperatureScaling().fit(network(x), torch.arange(5))

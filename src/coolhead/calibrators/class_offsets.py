@@ -363,6 +363,8 @@ def warn_of_class_bias(
         Names of the classes.
     """
     shares = problem.label_shares()
+    if len(shares) < 2:
+        return []  # one row
     apart = problem.sums(np.tile(offsets, (len(shares), 1))).shares - shares
     mean, total = shares.mean(axis=0), problem.sizes.sum()
     error = np.sqrt(np.maximum(mean * (1 - mean), 1 / total) / total)

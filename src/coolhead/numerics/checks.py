@@ -268,8 +268,8 @@ def as_logits(
         raise ValueError(
             f"{name} has {array.ndim} dimensions (shape {array.shape}); wanted (n, k) "
             "logits, one row per pixel or token: coolhead.models.dense_rows makes them "
-            "and puts results back into their places; of several crops of a row wanted "
-            "is the mean."
+            "and puts results back into their places; of several crops of a row, pass "
+            "the mean."
         )
     if array.ndim != 2:
         raise ValueError(

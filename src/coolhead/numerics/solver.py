@@ -394,7 +394,8 @@ def solve(
     nll, missing = search.loss, np.isnan(search.loss)
     if missing.any():  # of groups that were never searched
         nll = np.where(missing, double(log_inverse, missing).loss, nll)
-    error = search.score_norm / positive(search.curvature)
+    with np.errstate(over="ignore"):  # a loss that is all but flat
+        error = search.score_norm / positive(search.curvature)
     error[status != Status.CONVERGED] = np.nan
     return Solution(np.exp(-log_inverse), status, nll, totals.n_samples, error)
 

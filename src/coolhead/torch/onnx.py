@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import onnxruntime
 import torch
 from torch import Tensor, nn
 
@@ -336,8 +337,6 @@ def hostile_batches(
 def _runner(
     path: Path, names: Sequence[str], outputs: Sequence[str]
 ) -> Callable[[Sequence[np.ndarray]], Answers]:
-    import onnxruntime
-
     session = onnxruntime.InferenceSession(
         path.read_bytes(), providers=["CPUExecutionProvider"]
     )
