@@ -269,6 +269,7 @@ def known_sources(metadata: dict[str, Any], rows: Any) -> list[str]:
 
 def _print_lines(lines: list[Any]) -> None:
     from coolhead.cli.terminal import in_percent, print_table
+    from coolhead.numerics.weights import infinite_loss_message
 
     columns = ("domain", "rows", "accuracy %", "ECE before %", "ECE after %")
     columns += ("change", "noise", "class-wise %", "NLL before", "NLL after", "seen as")
@@ -293,6 +294,9 @@ def _print_lines(lines: list[Any]) -> None:
             for line in lines
         ],
     )
+    total = lines[-1]
+    if total.n_masked:
+        print(infinite_loss_message(total.n_masked, total.n_rows))
     worse = [line.domain for line in lines if line.ece_change.low > 0]
     if worse:
         print(f"calibration makes the ECE worse in: {visible(', '.join(worse))}")

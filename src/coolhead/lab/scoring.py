@@ -30,6 +30,7 @@ from coolhead.plugins import load_plugin
 from coolhead.report.results import (
     CellResult,
     add_curves,
+    note_masked,
     point_scores,
 )
 
@@ -93,7 +94,9 @@ def score_methods(
     """Add every score of every method, and the curves the report draws."""
     if not predictions:
         return
-    n_rows = len(next(iter(predictions.values())).correct)
+    first = next(iter(predictions.values()))
+    note_masked(first, result)
+    n_rows = len(first.correct)
     draws = _draw(n_rows, evaluation, random_state)
     resampled = resampled_scores(predictions, draws, evaluation)
     for name, found in predictions.items():

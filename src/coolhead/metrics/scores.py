@@ -11,7 +11,7 @@ from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.checks import check_logits, check_probabilities
 from coolhead.numerics.classes import match_rows
 from coolhead.numerics.softmax import brier_rows, log_loss_rows
-from coolhead.numerics.weights import finite_mean
+from coolhead.numerics.weights import finite_mean, infinite_loss_message
 
 
 def negative_log_likelihood(
@@ -60,11 +60,7 @@ def negative_log_likelihood(
             losses = -np.log(own)
     mean, n_infinite = finite_mean(losses)
     if n_infinite:
-        warnings.warn(
-            f"the true class of {n_infinite} of {len(losses)} rows has probability "
-            "zero: their log loss is infinite and left out of the mean",
-            stacklevel=2,
-        )
+        warnings.warn(infinite_loss_message(n_infinite, len(losses)), stacklevel=2)
     return mean
 
 

@@ -93,6 +93,14 @@ def finite_mean(losses: np.ndarray, weights: Any = None) -> tuple[float, int]:
     return float(np.average(losses, weights=weights)), n_infinite
 
 
+def infinite_loss_message(n_masked: int, n_rows: int) -> str:
+    """Return the sentence that counts the rows a mean log loss leaves out."""
+    return (
+        f"the true class of {n_masked} of {n_rows} rows has probability zero: their "
+        "log loss is infinite and left out of the mean"
+    )
+
+
 def proportion_error(mean: Any, count: Any) -> np.ndarray:
     """Standard error of proportions, never zero; NaN where the count is zero.
 

@@ -19,6 +19,7 @@ from coolhead.report.results import (
     add_curves,
     describe_machine,
     empty_table,
+    note_masked,
     package_versions,
     point_scores,
     schema_of,
@@ -102,6 +103,7 @@ def _method_name(calibrator: Any, metadata: dict[str, Any]) -> str:
 
 def _score(scored: Sequence[ScoredRows], line: Any, method: str) -> CellResult:
     result, (before, after) = CellResult(), scored
+    note_masked(before, result)
     own = {
         BEFORE: {"ece_mean": line.ece_before.estimate, "gain": 0.0},
         method: {

@@ -11,6 +11,7 @@ import polars as pl
 
 from coolhead.metrics import risk_coverage_curve
 from coolhead.metrics.scored import ScoredRows, ScoreSums
+from coolhead.numerics.weights import infinite_loss_message
 
 KEY_COLUMNS = (
     "experiment",
@@ -126,6 +127,14 @@ def empty_table(name: str) -> pl.DataFrame:
     return pl.DataFrame(schema=schema_of(name))
 
 
+def note_masked(found: ScoredRows, result: CellResult) -> None:
+    """Count the rows that the mean log loss leaves out, if there are any."""
+    n_masked = int(np.isinf(found.rows.log_loss).sum())
+    if n_masked:
+        note = infinite_loss_message(n_masked, len(found.labels))
+        result.add("notes", note=note)
+
+
 HISTOGRAM_BINS = 40
 COVERAGES = np.arange(1, 41) / 40
 QUANTILES = np.arange(41) / 40
@@ -187,7 +196,8 @@ def _add_selective(name: str, found: ScoredRows, result: CellResult) -> None:
 def point_scores(found: ScoredRows, n_bins: int, size: int) -> dict[str, float]:
     """Scores on all rows; the null level is that of `size` of them."""
     sums = ScoreSums(found.sums(n_bins)[0], n_bins)
-    scores = {"n_evaluated": sums.n_rows, "subsample_size": size} | sums.scores()
+    counts = {"n_evaluated": sums.n_rows, "n_masked": sums.n_masked}
+    scores = counts | {"subsample_size": size} | sums.scores()
     scores["ece_null"] = sums.bins.null_error(size)
     scores["risk_area"] = risk_coverage_curve(found.correct, found.confidence).area
     if found.temperature is not None:
