@@ -74,7 +74,7 @@ def check_columns(calibrator: Any, opened: PredictionFile) -> None:
     names = getattr(calibrator, "class_names_", None)
     if names is not None and opened.class_names is not None:
         order = column_order(opened.class_names, names, len(names))
-        if order is not None and order != sorted(order):
+        if order is not None:
             raise ValueError(
                 f"{opened.path} was opened with its columns in another order than the "
                 "calibrator's; wanted open_predictions(path, calibrator.class_names_)"

@@ -44,7 +44,12 @@ from coolhead.classifier.training import (
 from coolhead.models.outputs import check_calibrator
 from coolhead.numerics.checks import check_domains, refuse_missing
 from coolhead.numerics.classes import class_positions, unique_classes
-from coolhead.numerics.weights import check_weights, masked_message, masked_rows
+from coolhead.numerics.weights import (
+    check_weights,
+    masked_message,
+    masked_rows,
+    weighted_rows,
+)
 
 
 def check_rows(X: Any, y: Any) -> tuple[Any, np.ndarray]:
@@ -261,8 +266,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             None if sample_domain is None else check_domains(sample_domain, len(y))
         )
         cv = self.cv
-        if weights is not None and not weights.all():
-            kept = np.flatnonzero(weights)
+        kept = weighted_rows(weights)
+        if weights is not None and kept is not None:
             cv = kept_folds(cv, kept, len(y))
             X, y, weights = _safe_indexing(X, kept), y[kept], weights[kept]
             domains = None if domains is None else domains[kept]

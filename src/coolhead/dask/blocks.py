@@ -19,6 +19,7 @@ from coolhead.numerics.classes import (
     names_of_text,
     wanted_classes,
 )
+from coolhead.numerics.weights import weighted_rows
 
 # A column with one row for each block, not for each row.
 PER_BLOCK = "before"
@@ -165,12 +166,12 @@ def _on_block(
 ) -> np.ndarray:
     arrays = [np.asarray(_only(block)) for block in blocks]
     if "weights" in names and not keep_rows:
-        # Not "above zero": what is negative or NaN is refused later, not left out.
-        counted = np.flatnonzero(arrays[names.index("weights")] != 0)
-        arrays = [
-            array if name == PER_BLOCK else array[counted]
-            for name, array in zip(names, arrays, strict=True)
-        ]
+        counted = weighted_rows(arrays[names.index("weights")])
+        if counted is not None:
+            arrays = [
+                array if name == PER_BLOCK else array[counted]
+                for name, array in zip(names, arrays, strict=True)
+            ]
     if empty is not None and not len(arrays[0]):
         return empty  # dataframes often have partitions without rows
     found = function(dict(zip(names, arrays, strict=True)), **settings)

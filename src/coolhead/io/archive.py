@@ -464,7 +464,7 @@ class DomainArchive:
             labels = None if labels is None else name_labels(labels, own)
             return self.replace(labels=labels, class_names=names)
         order = column_order(own, names, self.logits.shape[1])
-        if order is None or order == sorted(order):
+        if order is None:
             return self
         changes: dict[str, Any] = {"class_names": [own[place] for place in order]}
         changes["logits"] = np.asarray(self.logits)[:, order]

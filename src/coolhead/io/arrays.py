@@ -9,7 +9,7 @@ import os
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -21,6 +21,7 @@ from zlib import error as ZlibError
 import numpy as np
 
 from coolhead.io.predictions import Columns, PredictionFile, refuse_long_text
+from coolhead.numerics.classes import distinct_text, join_text
 from coolhead.plugins import suggest
 
 SYNONYMS = {
@@ -190,14 +191,14 @@ def _checked(path: Path, name: str, source: ArraySource) -> ArraySource:
     return source
 
 
-def _label_names(labels: ArraySource | None) -> Callable[[], set[str]] | None:
+def _label_names(labels: ArraySource | None) -> Callable[[], Iterable[str]] | None:
     """How the distinct labels are found where they are names."""
     if labels is None or labels.dtype.kind not in "US":
         return None
     step = max(1, TEXT_BYTES_PER_PIECE // max(1, labels.dtype.itemsize))
-    return lambda: {
-        str(name) for part in labels.blocks(step) for name in np.unique(native(part))
-    }
+    return lambda: join_text(
+        distinct_text(native(part)) for part in labels.blocks(step)
+    )
 
 
 def _name_list(names: Any, argument: str) -> tuple[str, ...] | None:

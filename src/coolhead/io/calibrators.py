@@ -31,6 +31,7 @@ from coolhead import (
 from coolhead.calibrators.offset import OffsetTemperature
 from coolhead.extras import needs
 from coolhead.io.files import atomic_path, check_input, check_metadata
+from coolhead.numerics.classes import check_names
 
 FORMAT = "coolhead calibrator"
 FORMAT_VERSION = 2
@@ -401,6 +402,9 @@ def _recall_classes(calibrator: Any, names: Any) -> None:
     inner = calibrator.base if isinstance(calibrator, OffsetTemperature) else calibrator
     if getattr(inner, "class_names_", None) is not None or not isinstance(names, list):
         return
-    found = tuple(map(str, names))
-    if len(set(found)) == len(found) == getattr(inner, "n_classes_", None):
+    try:
+        found = check_names(names, "class_names")
+    except ValueError:
+        return
+    if len(found) == getattr(inner, "n_classes_", None):
         inner.class_names_ = found

@@ -1,7 +1,7 @@
 """Many strings as two plain arrays, so that a file of numbers can hold them."""
 
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -124,7 +124,7 @@ class PredictionFile:
     mapped: bool = False
     bytes_per_row: int = 0
     held_bytes: int = 0
-    label_names: Callable[[], set[str]] | None = None
+    label_names: Callable[[], Iterable[str]] | None = None
     truth: bool = False
     by_name: bool = False
 
@@ -190,7 +190,7 @@ def with_classes(file: PredictionFile, wanted: Sequence[str] | None) -> Predicti
     if names is not None and n_classes is not None:
         order = column_order(own, names, n_classes)
     if file.label_names is not None:
-        found = sorted(file.label_names() - {""})
+        found = [name for name in file.label_names() if name]
         if found:
             names = names_of_text(
                 found, None, n_classes, names, own=own, counted=wanted is None

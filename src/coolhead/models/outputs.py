@@ -11,7 +11,7 @@ from coolhead.numerics.checks import (
     real_array,
     refuse_probabilities,
 )
-from coolhead.numerics.classes import sort_names
+from coolhead.numerics.classes import scores_by_name
 from coolhead.numerics.moments import pad_options
 
 
@@ -150,11 +150,4 @@ def _by_class(rows: Sequence[Any], classes: Any) -> np.ndarray:
         )
     if _is_labelled(rows[0]):
         rows = [{found["label"]: found["score"] for found in row} for row in rows]
-    names = sort_names(rows[0]) if classes is None else list(classes)
-    wrong = [number for number, row in enumerate(rows) if set(row) != set(names)]
-    if wrong:
-        found = list(rows[wrong[0]])
-        raise ValueError(
-            f"the scores of row {wrong[0]} are of the classes {found}; wanted {names}"
-        )
-    return np.array([[row[name] for name in names] for row in rows], np.float64)
+    return scores_by_name(rows, classes)

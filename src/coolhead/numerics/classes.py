@@ -337,13 +337,24 @@ def join_text(blocks: Iterable[np.ndarray | None]) -> list[str]:
     return np.unique(np.concatenate(texts)).tolist() if texts else []
 
 
-def sort_names(names: Iterable[Any]) -> list[Any]:
-    """Sort names of classes: by number where all end in one, else as they are."""
-    listed = list(names)
-    numbers = [re.fullmatch(r"(LABEL_)?([0-9]+)", str(name)) for name in listed]
-    if all(numbers):
-        return sorted(listed, key=lambda name: int(str(name).removeprefix("LABEL_")))
-    return sorted(listed)
+def scores_by_name(rows: Sequence[Any], classes: Any = None) -> np.ndarray:
+    """Return scores of shape (n_samples, n_classes) of rows that map class to score.
+
+    The columns are in the order of `classes`; by default sorted, by number where all
+    names end in one.
+    """
+    names = list(rows[0] if classes is None else classes)
+    if classes is None:
+        names.sort()
+        if all(re.fullmatch(r"(LABEL_)?[0-9]+", str(name)) for name in names):
+            names.sort(key=lambda name: int(str(name).removeprefix("LABEL_")))
+    for place, row in enumerate(rows):
+        if set(row) != set(names):
+            raise ValueError(
+                f"the scores of row {place} are of the classes {list(row)}; wanted "
+                f"{names}"
+            )
+    return np.array([[row[name] for name in names] for row in rows], np.float64)
 
 
 def names_of_labels(found: Iterable[str], n_classes: int | None) -> Names:

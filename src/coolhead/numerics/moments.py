@@ -114,12 +114,11 @@ def distances(block: np.ndarray, peak: np.ndarray) -> np.ndarray:
 def typical(drops: np.ndarray, weights: np.ndarray | None = None) -> float:
     """Geometric mean of what is positive, which one huge row cannot move; or zero."""
     positive = drops > 0
-    if weights is not None:
-        positive &= weights > 0
-        weights = weights[positive]
-    if not positive.any():
+    share = np.ones(len(drops)) if weights is None else weights
+    total = share[positive].sum()
+    if not total:
         return 0.0
-    return float(np.exp(np.average(np.log(drops[positive]), weights=weights)))
+    return float(np.exp(share[positive] @ np.log(drops[positive]) / total))
 
 
 def typical_spread(logits: np.ndarray) -> float:

@@ -193,7 +193,8 @@ def group_sums(
     with np.errstate(over="ignore"):
         # One row out of all proportion: the error of T is then as good as infinite.
         squares = np.bincount(codes, np.square(share * moments.score), groups.count)
-    return Sums(*map(visited.mean, moments), squares)
+    loss, score, curvature = map(visited.mean, moments)
+    return Sums(loss, score, curvature, squares)
 
 
 def warm_start_strides(sizes: np.ndarray) -> np.ndarray | None:

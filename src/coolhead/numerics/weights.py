@@ -32,6 +32,16 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> np.ndarray | 
     return array / array.max() if extreme else array
 
 
+def weighted_rows(weights: np.ndarray | None) -> np.ndarray | None:
+    """Return the numbers of the rows whose weight is not zero; None stands for all.
+
+    Not of those above zero: negative weights and NaN are refused, not left out.
+    """
+    if weights is None or weights.all():
+        return None
+    return np.flatnonzero(weights)
+
+
 def masked_rows(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """Return a mask of the rows whose label has a logit of -inf: probability zero."""
     return np.isneginf(logits[np.arange(len(labels)), labels])

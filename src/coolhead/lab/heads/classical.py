@@ -17,7 +17,7 @@ def fit_logistic(
     A class absent from the data still needs finite logits: it is given half a row at
     the centre of the inputs, as in additive smoothing.
     """
-    absent = np.setdiff1d(np.arange(n_classes), labels)
+    absent = np.flatnonzero(np.bincount(labels, minlength=n_classes) == 0)
     inputs = np.concatenate([inputs, np.zeros((absent.size, inputs.shape[1]), "f4")])
     weight = np.concatenate([np.ones(labels.size), np.full(absent.size, 0.5)])
     labels = np.concatenate([labels, absent])
