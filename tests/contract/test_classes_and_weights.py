@@ -7,11 +7,13 @@ and rows in any order, classes renamed or absent, rows of weight zero, repeated 
 import inspect
 import json
 import warnings
+from itertools import product
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import torch
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
@@ -34,6 +36,7 @@ from coolhead.calibrators.offset import OffsetTemperature
 from coolhead.io.reading import open_predictions
 
 N_ROWS = 240
+RNG = np.random.default_rng(0)
 
 
 def problem():
@@ -192,6 +195,38 @@ def test_labels_and_columns_in_every_form(path):
     assert visited >= (150 if slow else 600)
 
 
+TRUTH_FORMS = {
+    "bool": lambda y: y,
+    "object": lambda y: y.astype(object),
+    "list": lambda y: y.tolist(),
+    "pandas": pd.Series,
+    "pandas boolean": lambda y: pd.Series(y, dtype="boolean"),
+    "polars": pl.Series,
+    "torch": torch.as_tensor,
+}
+TRUTH_COLUMNS = [None, ("no", "yes"), ("yes", "no"), ("True", "False"), ("1", "0")]
+
+
+@pytest.mark.parametrize("path", [*FROM_LOGITS, *FROM_PROBABILITIES])
+def test_truth_values_in_every_form(path):
+    """False is the first column, unless the columns are called otherwise."""
+    ask = (FROM_LOGITS | FROM_PROBABILITIES)[path]
+    truth = LOGITS[:, 0] + RNG.gumbel(size=N_ROWS) > LOGITS[:, 1]
+    scores = 0.8 * LOGITS[:, [1, 0]]
+    if path not in FROM_LOGITS:
+        scores = ch.calibrators.Identity().fit(scores, truth).predict_proba(scores)
+    wanted = ask(scores, truth.astype(int))
+    for columns, (name, form) in product(TRUTH_COLUMNS, TRUTH_FORMS.items()):
+        given = scores
+        if columns is not None:
+            turned = columns[0] in ("yes", "True", "1")
+            given = pd.DataFrame(scores[:, ::-1] if turned else scores)
+            given.columns = columns
+        found = ask(given, form(truth))
+        where = f"{name} beside {columns}"
+        np.testing.assert_allclose(found, wanted, rtol=1e-9, err_msg=where)
+
+
 @pytest.mark.parametrize("form", ["digit", "word"])
 def test_explicit_classes_always_count(form):
     classes = {"digit": sorted(DIGITS), "word": [WORDS[i] for i in ORDER]}[form]
@@ -219,15 +254,17 @@ def named(scores, classes, order=None):
     return pd.DataFrame({f"logit_{classes[i]}": scores[:, i] for i in order})
 
 
-@pytest.mark.parametrize("name", EVERY)
+# Calibrators of a new domain are not fitted: they move one that was.
+FITTED = [n for n in EVERY if not isinstance(EVERY[n], OffsetTemperature)]
+
+
+@pytest.mark.parametrize("name", FITTED)
 def test_columns_in_another_order_at_prediction(fits, name):
     """Reordered by name; other names are refused; numbers count the columns."""
     rows = PROBLEMS["ordinary"]
     logits, features = rows["logits"], rows["features"]
     classes = WORDS[: logits.shape[1]]
-    cal = clone(EVERY[name]) if not isinstance(EVERY[name], OffsetTemperature) else None
-    if cal is None:
-        return  # takes its columns from the calibrator it moves
+    cal = clone(EVERY[name])
     data = record(rows, logits=named(logits, classes))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -270,11 +307,9 @@ def quiet_fit(calibrator, data):
         return fit_with(clone(calibrator), data)
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", FITTED)
 def test_rows_of_weight_zero_change_nothing(name):
     """Not to the last digit: they are dropped before anything is computed."""
-    if isinstance(EVERY[name], OffsetTemperature):
-        return  # is not fitted
     rows = PROBLEMS["ordinary"]
     n_rows, rng = len(rows["labels"]), np.random.default_rng(0)
     weights = np.linspace(0.5, 2, n_rows)
@@ -307,9 +342,10 @@ COUNT_ROWS = [
 ]
 
 
-@pytest.mark.parametrize(
-    "name", [n for n in EVERY if not any(word in n for word in COUNT_ROWS)]
-)
+SUMMED = [n for n in FITTED if not any(word in n for word in COUNT_ROWS)]
+
+
+@pytest.mark.parametrize("name", SUMMED)
 def test_integer_weights_are_repeated_rows(name):
     rows = PROBLEMS["ordinary"]
     rows = rows | {"logits": rows["logits"].astype(np.float64)}
@@ -330,15 +366,12 @@ def test_integer_weights_are_repeated_rows(name):
 
 
 def test_the_lists_hold_most_calibrators():
-    summed = [n for n in EVERY if not any(word in n for word in COUNT_ROWS)]
-    assert len(summed) >= 12 and len(EVERY) >= 43
+    assert len(SUMMED) >= 12 and len(FITTED) >= 40
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", FITTED)
 def test_classes_renamed_and_absent(fits, name):
     """Names change nothing, nor does a class that no label holds."""
-    if isinstance(EVERY[name], OffsetTemperature):
-        return
     rows = PROBLEMS["ordinary"]
     absent = rows["labels"] == 4
     labels = np.where(absent, 0, rows["labels"])
@@ -371,7 +404,9 @@ class Scores(ClassifierMixin, BaseEstimator):
         return self.classes_[np.asarray(top, int)]
 
 
-@pytest.mark.parametrize("labels", ["int", "str", "object", "category", "bool"])
+@pytest.mark.parametrize(
+    "labels", ["int", "list", "str", "object", "polars", "category", "bool"]
+)
 @pytest.mark.parametrize(
     "calibrator", [ch.TemperatureScaling(), None], ids=["T", "auto"]
 )
@@ -383,6 +418,8 @@ def test_the_wrapper_is_the_calibrator(labels, calibrator):
     domains = np.repeat(["home", "away"], 200)
     forms = {
         "int": y * 10,
+        "list": (y * 10).tolist(),
+        "polars": pl.Series(np.array(["ant", "bee", "cow", "doe"])[y]),
         "str": np.array(["ant", "bee", "cow", "doe"])[y],
         "object": np.array(["ant", "bee", "cow", "doe"], object)[y],
         "category": pd.Series(np.array(["9", "10", "11", "12"])[y], dtype="category"),
@@ -548,12 +585,9 @@ def test_files_of_unnamed_columns_and_numbers_as_text_are_refused(tmp_path, run)
     np.testing.assert_array_equal(archive.labels, LABELS)
 
 
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", SUMMED)
 def test_rows_in_another_order(name):
     """A calibrator that learns from sums does not ask in which order rows came."""
-    summed = not any(word in name for word in COUNT_ROWS)
-    if not summed:
-        return
     rows = PROBLEMS["ordinary"]
     rows = rows | {"logits": rows["logits"].astype(np.float64)}
     order = np.random.default_rng(0).permutation(len(rows["labels"]))
