@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from safetensors.numpy import load_file, save_file
 
 from coolhead.io.archive import DomainArchive
-from coolhead.io.predictions import pack_strings
 from coolhead.io.reading import load_archive
+from coolhead.io.safetensors import pack_strings
 
 
 @pytest.fixture
@@ -96,8 +96,8 @@ def test_strings_survive(tmp_path):
     )
     def check(strings):
         packed = pack_strings(np.array(strings, dtype=np.str_))
-        assert packed.array.tolist() == strings
-        assert np.asarray(packed[1:3].array).tolist() == strings[1:3]
+        assert packed[:].tolist() == strings
+        assert packed[1:3].tolist() == strings[1:3]
 
     check()
 

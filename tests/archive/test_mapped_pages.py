@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from coolhead.io.reading import give_back_pages
+from coolhead.io.arrays import give_back_pages
 
 
 def resident(path):

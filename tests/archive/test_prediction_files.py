@@ -214,7 +214,7 @@ def test_blocks_are_of_nearly_equal_size(tmp_path):
 
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 @pytest.mark.parametrize("last", ["", "end"])
-def test_csv_pieces_may_be_cut_anywhere(tmp_path, monkeypatch, ending, last):
+def test_csv_cells_may_hold_separators_and_ends_of_lines(tmp_path, ending, last):
     names = ["plain", "with, comma", "of two\nlines", 'with ""quotes""']
     rows = [f'{i}.5,{-i},"{names[i % 4]}"' for i in range(40)]
     text = ending.join(["logit_0,logit_1,domain", *rows, *([] if last else [""])])
@@ -222,17 +222,12 @@ def test_csv_pieces_may_be_cut_anywhere(tmp_path, monkeypatch, ending, last):
     path.write_bytes(text.encode())
     whole = list(stream_blocks(open_predictions(path)))
     assert [len(block) for block in whole] == [40]
-    assert whole[0].domains[2] == "of two\nlines"
-    for size in (1, 7, 50, 333):
-        monkeypatch.setattr("coolhead.io.tables.BYTES_PER_PIECE", size)
-        parts = list(stream_blocks(open_predictions(path), n_rows=9))
-        logits = np.concatenate([part.logits for part in parts])
-        assert np.array_equal(logits, whole[0].logits)
-        domains = np.concatenate([part.domains for part in parts])
-        assert np.array_equal(domains, whole[0].domains)
-        assert [p.start for p in parts[1:]] == np.cumsum([len(p) for p in parts])[
-            :-1
-        ].tolist()
+    assert whole[0].domains[:4].tolist() == [*names[:3], 'with "quotes"']
+    parts = list(stream_blocks(open_predictions(path), n_rows=9))
+    assert [part.start for part in parts] == [0, 9, 18, 27, 36]
+    for name in ("logits", "domains"):
+        joined = np.concatenate([getattr(part, name) for part in parts])
+        assert np.array_equal(joined, getattr(whole[0], name))
 
 
 def test_binary_scores_and_probabilities_of_one_class(tmp_path):
@@ -262,25 +257,24 @@ def test_an_unknown_ending_is_refused_before_reading(tmp_path):
         write_blocks(iter(()), tmp_path / "out.xlsx")
 
 
-@pytest.mark.parametrize("ending", ["parquet", "arrow"])
-def test_pieces_that_must_be_held_are_told_beforehand(tmp_path, monkeypatch, ending):
+@pytest.mark.parametrize("ending", ["parquet", "arrow", "npz"])
+def test_pieces_beyond_the_memory_are_refused(tmp_path, monkeypatch, ending):
     values = np.random.default_rng(0).normal(size=(3000, 4)).astype(np.float32)
     table = pl.DataFrame({"logits": values})
     path = tmp_path / f"x.{ending}"
     if ending == "parquet":
         table.write_parquet(path, row_group_size=3000)
-    else:
+    elif ending == "arrow":
         table.write_ipc(path)
+    else:
+        np.savez(path, logits=values)
     opened = open_predictions(path)
     assert 0.9 * values.nbytes < opened.held_bytes < 1.1 * values.nbytes
-    assert sum(map(len, stream_blocks(opened))) == 3000  # silent
-    monkeypatch.setattr("coolhead.io.reading.HELD_SILENTLY", values.nbytes)
-    with pytest.warns(UserWarning, match=r"x\..*held whole.*row groups of"):
-        assert sum(map(len, stream_blocks(opened))) == 3000
+    assert sum(map(len, stream_blocks(opened))) == 3000
     monkeypatch.setattr("coolhead.io.reading.machine_memory", lambda: 1e4)
-    with pytest.raises(ValueError, match="GB that there are"):
+    with pytest.raises(ValueError, match=r"x\..*unpacks to .* small row groups"):
         next(stream_blocks(opened))
     table.write_parquet(tmp_path / "small.parquet", row_group_size=100)
     small = open_predictions(tmp_path / "small.parquet")
     assert small.held_bytes < 0.1 * values.nbytes
-    assert sum(map(len, stream_blocks(small))) == 3000  # silent, and allowed
+    assert sum(map(len, stream_blocks(small))) == 3000

@@ -75,16 +75,6 @@ def test_wide_text_takes_the_room_of_what_it_says(tmp_path):
     assert found.stdout.split() == [str(n_rows), "1"], found.stderr[-500:]
 
 
-def test_columns_of_a_zip_file_are_not_held_while_streaming(tmp_path, monkeypatch):
-    path = tmp_path / "x.npz"
-    np.savez(path, logits=np.asfortranarray(LOGITS))
-    assert np.array_equal(next(stream_blocks(open_predictions(path))).logits, LOGITS)
-    monkeypatch.setattr("coolhead.io.arrays.MOST_BYTES_BY_COLUMNS", 100)
-    with pytest.raises(ValueError, match=r"column by column.*ascontiguousarray"):
-        list(stream_blocks(open_predictions(path)))
-    assert np.array_equal(load_archive(path).logits, LOGITS)
-
-
 @pytest.mark.parametrize("name", ["logits.npy", "logits", "class_names.npy"])
 def test_two_arrays_of_one_name(tmp_path, name):
     path = tmp_path / "x.npz"

@@ -1,11 +1,9 @@
-"""Many strings as two plain arrays, so that a file of numbers can hold them."""
+"""A prediction file whose layout is known: what every reader returns."""
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NoReturn
 from zipfile import BadZipFile, LargeZipFile
@@ -21,70 +19,18 @@ from coolhead.numerics.classes import (
     wanted_classes,
 )
 
-
-@dataclass(frozen=True, eq=False)
-class PackedStrings:
-    """UTF-8 bytes of all strings, one after the other, and where each one starts.
-
-    Attributes
-    ----------
-    data : (n_bytes,) uint8
-    offsets : (n + 1,) int64, rising from 0 to n_bytes
-    """
-
-    data: np.ndarray
-    offsets: np.ndarray
-
-    def __len__(self) -> int:
-        return len(self.offsets) - 1
-
-    def __getitem__(self, index: slice | np.ndarray) -> "PackedStrings | np.ndarray":
-        """A slice stays packed; any other choice of rows is decoded."""
-        if not isinstance(index, slice) or index.step not in (None, 1):
-            return self.array[index]
-        start, stop, _ = index.indices(len(self))
-        offsets = self.offsets[start : max(start, stop) + 1]
-        return PackedStrings(self.data[offsets[0] : offsets[-1]], offsets - offsets[0])
-
-    @cached_property
-    def array(self) -> np.ndarray:
-        """(n,) array of str, decoded at the first use."""
-        data, ends = self.data.tobytes(), self.offsets.tolist()
-        return np.array([data[a:b].decode() for a, b in pairwise(ends)], dtype=np.str_)
-
-
-def pack_strings(strings: np.ndarray) -> PackedStrings:
-    """The inverse of `PackedStrings.array`."""
-    encoded = [str(text).encode() for text in strings]
-    offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
-    np.cumsum([len(text) for text in encoded], out=offsets[1:])
-    return PackedStrings(np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets)
-
-
-def check_packed(packed: PackedStrings, name: str) -> PackedStrings:
-    """Refuse offsets that do not cut `data` into pieces."""
-    offsets = packed.offsets
-    whole = offsets.ndim == 1 and len(offsets) and offsets[0] == 0
-    if not whole or offsets[-1] != len(packed.data) or (np.diff(offsets) < 0).any():
-        raise ValueError(f"{name}: the string offsets are damaged")
-    return packed
-
-
 Columns = dict[str, Any]
 
-# What a parser may say of a broken or forged file, ValueError aside.
+# Errors of parsers at a broken or forged file, ValueError aside.
 PARSER_ERRORS = (
     BadZipFile,
     LargeZipFile,
     zlib.error,
     EOFError,
-    NotImplementedError,
-    KeyError,
+    LookupError,
     TypeError,
     AttributeError,
-    IndexError,
     OverflowError,
-    RecursionError,
     MemoryError,
     SyntaxError,
     RuntimeError,
@@ -97,20 +43,37 @@ class PredictionFile:
 
     Attributes
     ----------
-    path : of the file or folder.
-    n_rows : number of rows; None where only reading to the end would tell (CSV).
-    widths : columns of each array found, of `logits`, `probabilities`, `features`,
-        `labels`, `domains`, `groups`, `ids`; the last four count as 1.
-    blocks : gives the arrays of `n` rows after the other, in order, domains by name.
-    load : gives the arrays of all rows; domains may be codes into `domain_names`.
-    mapped : True where `load` maps the file into memory and reads nothing.
-    bytes_per_row : of all arrays together.
-    held_bytes : what `blocks` must read at once, however few rows it gives.
-    label_names : reads the distinct labels where they are names, "" for none; None
-        where labels are class numbers.
-    truth : True where labels are booleans.
-    by_name : True where integer labels are names of columns, as in tables; else they
-        are column numbers.
+    path : Path
+        The file or folder.
+    n_rows : int or None
+        Number of rows; None if only reading to the end shows it (CSV).
+    widths : dict of str to int
+        Columns of each array found, of `logits`, `probabilities`, `features`,
+        `labels`, `domains`, `groups` and `ids`; the last four count as 1.
+    blocks : callable
+        Yield the arrays of `n` rows after the other, in order. Domains may be codes
+        into `domain_names`.
+    load : callable
+        Return the arrays of all rows.
+    class_names : tuple of str or None, default=None
+        Names of the columns of the scores.
+    domain_names : tuple of str or None, default=None
+        Names that integer domains index.
+    metadata : dict, default={}
+        JSON values.
+    mapped : bool, default=False
+        True if `load` maps the file into memory and reads nothing.
+    bytes_per_row : int, default=0
+        Bytes of a row in all arrays together.
+    held_bytes : int, default=0
+        Bytes that `blocks` must hold at once, however few rows it yields.
+    label_names : callable or None, default=None
+        Read the distinct labels, "" for none; None if labels are class numbers.
+    truth : bool, default=False
+        True if labels are booleans.
+    by_name : bool, default=False
+        True if integer labels are names of columns, as in tables; else they are
+        column numbers.
     """
 
     path: Path
@@ -131,41 +94,31 @@ class PredictionFile:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Whatever goes wrong with a file is a ValueError of one line that names it."""
+    """Raise every error of a parser as a ValueError of one line that names the file."""
     try:
         yield
     except PARSER_ERRORS as error:
         refuse_damaged(path, error)
     except ValueError as error:
-        # Names of columns stand in some messages, and may hold anything.
+        # Some messages hold names of columns, which may be any text.
         text = " ".join(str(error).split())[:600]
         raise ValueError(text if str(path) in text else f"{path}: {text}") from error
 
 
 def refuse_damaged(path: Path, error: BaseException) -> NoReturn:
-    """One line for whatever a broken or forged file made a parser say."""
+    """Raise a ValueError of one line for an error of a parser."""
     reason = " ".join(str(error).split())[:160] or type(error).__name__
     raise ValueError(f"{path} cannot be read: {reason}") from error
 
 
-def check_class_names(file: PredictionFile) -> None:
-    """As many names as the scores have columns."""
-    for scores in ("logits", "probabilities"):
-        wanted = file.widths.get(scores)
-        if file.class_names and wanted and len(file.class_names) != wanted:
-            raise ValueError(
-                f"class_names has {len(file.class_names)} names, the {scores} have "
-                f"{wanted} columns; wanted the same"
-            )
-
-
-def refuse_long_text(dtype: np.dtype, name: str, most: int = 4096) -> None:
-    """Fixed-width text takes the room of its longest string in every row."""
-    length = dtype.itemsize // {"U": 4, "S": 1}.get(dtype.kind, dtype.itemsize + 1)
-    if length > most:
+def check_class_count(
+    names: Sequence[str] | None, n_columns: int | None, scores: str = "logits"
+) -> None:
+    """Refuse more or fewer names than the scores have columns."""
+    if names is not None and n_columns is not None and len(names) != n_columns:
         raise ValueError(
-            f"{name} has room for {length} characters in every row; wanted at most "
-            f"{most}"
+            f"class_names has {len(names)} names, the {scores} have {n_columns} "
+            "columns; wanted the same"
         )
 
 

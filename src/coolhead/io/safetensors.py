@@ -1,7 +1,7 @@
 """One archive is one safetensors file: named arrays after a JSON header.
 
-Names, metadata and the format's version stand as one JSON text in the header, strings
-per row as bytes and offsets, so the same archive always gives the same bytes.
+Names, metadata and the format's version are one JSON text in the header, strings per
+row are bytes and offsets, so the same archive always gives the same bytes.
 """
 
 import json
@@ -9,6 +9,8 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +18,9 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from coolhead.io.arrays import ArraySource, array_in_file, open_arrays
+from coolhead.io.arrays import ArraySource, map_array, open_arrays
 from coolhead.io.files import atomic_path
-from coolhead.io.predictions import (
-    PackedStrings,
-    PredictionFile,
-    check_packed,
-    pack_strings,
-)
+from coolhead.io.predictions import PredictionFile
 
 FORMAT_VERSION = 1
 HEADER_KEY = "coolhead"
@@ -35,17 +32,57 @@ DTYPES = {
 }
 
 
+@dataclass(frozen=True, eq=False)
+class PackedStrings:
+    """UTF-8 bytes of many strings in a row; a slice is an array of str.
+
+    Attributes
+    ----------
+    data : ndarray of shape (n_bytes,), dtype uint8
+        The strings, one after the other.
+    offsets : ndarray of shape (n + 1,), dtype int64
+        Where each string starts and the last one ends.
+    """
+
+    data: np.ndarray
+    offsets: np.ndarray
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        start, stop, _ = rows.indices(len(self.offsets) - 1)
+        offsets = self.offsets[start : max(start, stop) + 1]
+        falling = (np.diff(offsets) < 0).any() or offsets[0] < 0
+        if falling or offsets[-1] > len(self.data):
+            raise ValueError("the string offsets are damaged")
+        text = self.data[offsets[0] : offsets[-1]].tobytes()
+        ends = pairwise((offsets - offsets[0]).tolist())
+        return np.array([text[a:b].decode() for a, b in ends], dtype=np.str_)
+
+
+def pack_strings(strings: np.ndarray) -> PackedStrings:
+    """Pack an array of str."""
+    encoded = [str(text).encode() for text in strings]
+    offsets = np.zeros(len(encoded) + 1, dtype=np.int64)
+    np.cumsum([len(text) for text in encoded], out=offsets[1:])
+    return PackedStrings(np.frombuffer(b"".join(encoded), dtype=np.uint8), offsets)
+
+
 def write_archive(columns: Mapping[str, Any], path: str | os.PathLike) -> None:
     """Write the columns of an archive, atomically."""
-    header = {
-        "format_version": FORMAT_VERSION,
-        "domain_names": columns["domain_names"],
-        "class_names": columns["class_names"],
-        "metadata": columns["metadata"],
-    }
+    listed = ("domain_names", "class_names", "metadata")
+    header = {name: columns[name] for name in listed}
+    header["format_version"] = FORMAT_VERSION
     text = json.dumps(header, sort_keys=True, ensure_ascii=False)
+    arrays = {}
+    for name, values in columns.items():
+        if name in listed or values is None:
+            continue
+        if values.dtype.kind == "U":
+            packed = pack_strings(values)
+            arrays |= {f"{name}.utf8": packed.data, f"{name}.offsets": packed.offsets}
+        else:
+            arrays[name] = np.ascontiguousarray(values)
     with tensors_path(path) as temporary:
-        save_file(_arrays(columns), temporary, metadata={HEADER_KEY: text})
+        save_file(arrays, temporary, metadata={HEADER_KEY: text})
 
 
 @contextmanager
@@ -58,23 +95,8 @@ def tensors_path(path: str | os.PathLike) -> Iterator[Path]:
         raise OSError(f"cannot write {os.fspath(path)}: {error}") from error
 
 
-def _arrays(columns: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    arrays = {}
-    for column in ("logits", "features", "labels", "domain_codes", "_groups", "_ids"):
-        values, name = columns[column], column.removeprefix("_")
-        if values is None:
-            continue
-        if isinstance(values, np.ndarray) and values.dtype.kind == "U":
-            values = pack_strings(values)
-        if isinstance(values, PackedStrings):
-            arrays |= {f"{name}.utf8": values.data, f"{name}.offsets": values.offsets}
-        else:
-            arrays[name] = np.ascontiguousarray(values)
-    return arrays
-
-
 def open_safetensors(path: Path) -> PredictionFile:
-    """The arrays of an archive, mapped into memory when all rows are wanted."""
+    """Open an archive, whose arrays are mapped into memory."""
     header = _read_header(path)
     sources = _sources(path)
     for name in ("groups", "ids"):
@@ -82,11 +104,11 @@ def open_safetensors(path: Path) -> PredictionFile:
             parts = sources[f"{name}.utf8"], sources[f"{name}.offsets"]
             sources[name] = _texts(name, *parts)
     names = {key: header.get(key) for key in ("domain_names", "class_names")}
-    return open_arrays(path, sources, metadata=header.get("metadata"), **names)
+    return open_arrays(path, sources, names=names, metadata=header.get("metadata"))
 
 
 def _read_header(path: Path) -> dict[str, Any]:
-    """Names, metadata and the version of the format."""
+    """Return names, metadata and the version of the format."""
     try:
         with safe_open(path, framework="np") as handle:
             metadata = handle.metadata() or {}
@@ -109,7 +131,7 @@ def _read_header(path: Path) -> dict[str, Any]:
 
 
 def _sources(path: Path) -> dict[str, ArraySource]:
-    """Where every array lies in its file."""
+    """Map every array of the file, which the safetensors library has accepted."""
     with open(path, "rb") as handle:
         length = int.from_bytes(handle.read(8), "little")
         entries = json.loads(handle.read(length))
@@ -121,43 +143,21 @@ def _sources(path: Path) -> dict[str, ArraySource]:
             raise ValueError(
                 f"{path}: {name} has type {entry['dtype']}; wanted one of {known}"
             )
-        dtype = DTYPES[entry["dtype"]]
         offset, shape = 8 + length + entry["data_offsets"][0], tuple(entry["shape"])
-        sources[name] = array_in_file(path, dtype, shape, offset)
+        sources[name] = map_array(path, DTYPES[entry["dtype"]], shape, offset)
     return sources
 
 
-@dataclass(frozen=True, kw_only=True)
-class TextSource(ArraySource):
-    """Strings, one per row, as `PackedStrings` puts them into two arrays."""
-
-    name: str
-    data: ArraySource
-    offsets: ArraySource
-
-    @property
-    def bytes_per_row(self) -> int:
-        return 4 * self.data.shape[0] // max(1, self.shape[0])
-
-    def blocks(self, n_rows: int) -> Iterator[np.ndarray]:
-        with self.data.open() as texts, self.offsets.open() as ends:
-            position = int.from_bytes(ends.read(8), "little")
-            for start in range(0, self.shape[0], n_rows):
-                wanted = min(n_rows, self.shape[0] - start)
-                part = np.frombuffer(ends.read(8 * wanted), np.int64)
-                offsets = np.concatenate([[0], part - position])
-                data = np.frombuffer(texts.read(max(0, int(offsets[-1]))), np.uint8)
-                yield check_packed(PackedStrings(data, offsets), self.name).array
-                position = int(part[-1])
-
-    def load(self) -> PackedStrings:
-        packed = PackedStrings(self.data.load(), self.offsets.load())
-        return check_packed(packed, self.name)
-
-
-def _texts(name: str, data: ArraySource, offsets: ArraySource) -> TextSource:
+def _texts(name: str, data: ArraySource, offsets: ArraySource) -> ArraySource:
     if offsets.dtype != np.int64 or len(offsets.shape) != 1 or data.dtype != np.uint8:
         raise ValueError(f"{name}: the string offsets are damaged")
     shape = (max(0, offsets.shape[0] - 1),)
-    parts = {"name": name, "data": data, "offsets": offsets}
-    return TextSource(np.dtype("<U1"), shape, False, data.open, data.whole, **parts)
+    return ArraySource(np.dtype("<U1"), shape, partial(_packed, data, offsets))
+
+
+def _packed(data: ArraySource, offsets: ArraySource) -> PackedStrings:
+    packed = PackedStrings(data.read(), offsets.read())
+    ends = packed.offsets[[0, -1]].tolist() if len(packed.offsets) else []
+    if ends != [0, len(packed.data)]:
+        raise ValueError("the string offsets are damaged")
+    return packed

@@ -20,15 +20,21 @@ from coolhead.io.parquet_pages import check_pages
 from coolhead.io.predictions import Columns, PredictionFile, refuse_damaged
 from coolhead.plugins import suggest
 
-BYTES_PER_PIECE = 2**24
 SINGLES = {"label": "labels", "domain": "domains", "id": "ids"}
 PREFIXES = {"logits": "logit_", "probabilities": "prob_", "features": "feature_"}
 
 
 def open_table(path: Path, kind: str, keep: Sequence[str] = ()) -> PredictionFile:
-    """A table, whose number of rows a CSV file tells only at its end.
+    """Open a table; the number of rows of a CSV file shows only at its end.
 
-    keep : names of further columns that blocks hold as they are, under "kept".
+    Parameters
+    ----------
+    path : Path
+        The table.
+    kind : {"parquet", "arrow", "csv"}
+        Its format.
+    keep : sequence of str, default=()
+        Names of further columns that blocks hold unchanged, under "kept".
     """
     with _readable(path):
         frame, schema, held = _scan(path, kind)
@@ -36,7 +42,6 @@ def open_table(path: Path, kind: str, keep: Sequence[str] = ()) -> PredictionFil
     _refuse_repeated(path, schema)
     groups = {name: _members(path, schema, name) for name in PREFIXES}
     groups = {name: members for name, members in groups.items() if members}
-    class_names = _class_names(groups, schema)
     singles = {column: name for name, column in SINGLES.items() if name in schema}
     if not groups:
         listed = ", ".join(schema.names()[:8]) or "none"
@@ -44,29 +49,28 @@ def open_table(path: Path, kind: str, keep: Sequence[str] = ()) -> PredictionFil
             f"{path} has no columns logit_*, prob_* or feature_*; columns found: "
             f"{listed}{', ...' if len(schema) > 8 else ''}"
         )
-    label_names = None
-    if _is_text(schema.get("label")):
-        label_names = partial(_distinct, frame, path)
     used = [*(m for ms in groups.values() for m in ms), *singles.values()]
     for name in keep:
         if name not in schema:
             raise ValueError(f"{path} has no column {name!r}{suggest(name, schema)}")
     kept = [name for name in keep if name not in used]
-    used += kept
-    frame = frame.select(used)
+    texts = frame.select(pl.col("label").cast(pl.String).fill_null("").unique())
+    frame = frame.select([*used, *kept])
     widths = {name: _width(schema, ms) for name, ms in groups.items()}
     widths |= dict.fromkeys(singles, 1)
-    if kind == "arrow" and n_rows is not None:
-        # Its batches may be of any size, and polars keeps them.
-        held = n_rows * sum(_width_in_bytes(kind) for kind in schema.dtypes())
-    batches = partial(frame.collect_batches, maintain_order=True, lazy=True)
-    if kind == "csv":
-        batches = partial(_csv_batches, path, schema, used)
-    arrays = partial(_arrays, groups=groups, singles=singles, kept=kept)
+
+    def arrays(part: pl.DataFrame) -> Columns:
+        columns: Columns = {
+            name: _matrix(part, name, ms) for name, ms in groups.items()
+        }
+        for column, name in singles.items():
+            columns[column] = (_labels if name == "label" else _names)(part[name])
+        return columns | {"kept": part.select(kept).to_dict()} if kept else columns
 
     def blocks(step: int) -> Iterator[Columns]:
+        settings: Any = {"maintain_order": True, "lazy": True}
         with _readable(path):
-            for batch in batches(chunk_size=step):
+            for batch in frame.collect_batches(chunk_size=step, **settings):
                 if batch.height:
                     yield arrays(batch)
 
@@ -74,16 +78,20 @@ def open_table(path: Path, kind: str, keep: Sequence[str] = ()) -> PredictionFil
         with _readable(path):
             return arrays(frame.collect())
 
+    def label_names() -> set[str]:
+        with _readable(path):
+            return set(texts.collect().to_series())
+
     return PredictionFile(
         path,
         n_rows,
         widths,
         blocks,
         load,
-        class_names=class_names,
+        class_names=_class_names(groups, schema),
         bytes_per_row=8 * sum(widths.values()),
         held_bytes=held,
-        label_names=label_names,
+        label_names=label_names if _is_text(schema.get("label")) else None,
         truth=schema.get("label") == pl.Boolean,
         by_name=True,
     )
@@ -91,7 +99,7 @@ def open_table(path: Path, kind: str, keep: Sequence[str] = ()) -> PredictionFil
 
 @contextmanager
 def _readable(path: Path) -> Iterator[None]:
-    """What polars cannot read is a damaged file."""
+    """Raise every error of polars as one of a damaged file."""
     try:
         yield
     # The parser of Arrow files panics on some forged ones.
@@ -100,7 +108,7 @@ def _readable(path: Path) -> Iterator[None]:
 
 
 def _scan(path: Path, kind: str) -> tuple[pl.LazyFrame, pl.Schema, int]:
-    """A table, its columns, and how many bytes of it are read at a time at least."""
+    """Return a table, its columns, and how many bytes of it are held at least."""
     if kind == "parquet":
         frame = pl.scan_parquet(path, glob=False)
         schema = frame.collect_schema()
@@ -109,9 +117,11 @@ def _scan(path: Path, kind: str) -> tuple[pl.LazyFrame, pl.Schema, int]:
         except ValueError as error:
             refuse_damaged(path, error)
     if kind == "arrow":
+        # Its batches may be of any size, and polars keeps them.
         frame = pl.scan_ipc(path, glob=False)
-        return frame, frame.collect_schema(), 0
-    read = partial(pl.scan_csv, path, glob=False, separator=_separator(path))
+        return frame, frame.collect_schema(), path.stat().st_size
+    separator = "\t" if path.suffix == ".tsv" else ","
+    read = partial(pl.scan_csv, path, glob=False, separator=separator)
     found = read(infer_schema_length=100).collect_schema()
     types: dict[str, Any] = {
         name: pl.Float64 for name in found if name.startswith(tuple(PREFIXES.values()))
@@ -120,34 +130,6 @@ def _scan(path: Path, kind: str) -> tuple[pl.LazyFrame, pl.Schema, int]:
     types |= {name: pl.String for name in ("domain", "id") if name in found}
     frame = read(schema_overrides=types)
     return frame, frame.collect_schema(), 0
-
-
-def _separator(path: Path) -> str:
-    return "\t" if path.suffix == ".tsv" else ","
-
-
-def _csv_batches(
-    path: Path, schema: pl.Schema, columns: list[str], *, chunk_size: int
-) -> Iterator[pl.DataFrame]:
-    """Tables of at most `chunk_size` rows, from pieces of text cut between lines.
-
-    A reader that maps the file would count all of it as memory of this process.
-    """
-    read = partial(pl.read_csv, schema_overrides=dict(schema), columns=columns)
-    with open(path, "rb") as stream:
-        header, kept = stream.readline(), b""
-        ahead = stream.read(BYTES_PER_PIECE)
-        while ahead:
-            kept += ahead
-            ahead = stream.read(BYTES_PER_PIECE)
-            end = kept.rfind(b"\n") + 1 if ahead else len(kept)
-            # An odd number of quotes means that the cut is inside a quoted cell.
-            inside = ahead and kept.count(b'"', 0, end) % 2
-            if inside or not kept[:end].strip():
-                continue
-            table = read(header + kept[:end], separator=_separator(path))
-            yield from table.iter_slices(chunk_size)
-            kept = kept[end:]
 
 
 def _refuse_repeated(path: Path, schema: pl.Schema) -> None:
@@ -160,7 +142,7 @@ def _refuse_repeated(path: Path, schema: pl.Schema) -> None:
 
 
 def _members(path: Path, schema: pl.Schema, name: str) -> list[str]:
-    """The columns of one array in their order: by number, or as they stand."""
+    """Return the columns of one array, by number or else in their order."""
     prefix = PREFIXES[name]
     members = [column for column in schema if column.startswith(prefix)]
     if not members and name in schema:
@@ -170,7 +152,7 @@ def _members(path: Path, schema: pl.Schema, name: str) -> list[str]:
         return members
     numbers = sorted(int(text) for text in suffixes)
     start = min(numbers[0], 1)
-    # Counted, not listed: a column may well be called logit_999999999.
+    # Counted, not listed: a column may be called logit_999999999.
     wanted = next((n for n, found in enumerate(numbers, start) if n != found), None)
     if wanted is not None:
         raise ValueError(
@@ -183,7 +165,7 @@ def _members(path: Path, schema: pl.Schema, name: str) -> list[str]:
 def _class_names(
     groups: dict[str, list[str]], schema: pl.Schema
 ) -> tuple[str, ...] | None:
-    """Names of the classes: behind the prefix of the columns, or those of an Enum."""
+    """Return the names behind the prefix of the columns, or those of an Enum."""
     for name in ("logits", "probabilities"):
         columns = groups.get(name, [])
         if len(columns) > 1:
@@ -202,31 +184,9 @@ def _width(schema: pl.Schema, members: list[str]) -> int:
     return len(members)
 
 
-def _width_in_bytes(kind: Any) -> int:
-    """Of one cell; of texts and lists, whose length nobody knows, a pointer."""
-    if isinstance(kind, pl.Array):
-        return kind.shape[0] * _width_in_bytes(kind.inner)
-    # By name: polars before 1.36 has no half precision.
-    return {"Float32": 4, "Float16": 2}.get(str(kind), 8)
-
-
-def _arrays(
-    frame: pl.DataFrame,
-    groups: dict[str, list[str]],
-    singles: dict[str, str],
-    kept: Sequence[str],
-) -> Columns:
-    columns: Columns = {name: _matrix(frame, name, ms) for name, ms in groups.items()}
-    if "labels" in singles:
-        columns["labels"] = _labels(frame[singles["labels"]])
-    for column in singles.keys() - {"labels"}:
-        columns[column] = _names(frame[singles[column]])
-    return columns | {"kept": frame.select(kept).to_dict()} if kept else columns
-
-
 def _names(series: pl.Series) -> np.ndarray:
     if series.name == "id":
-        # Integers stay integers; a sample may well have no name.
+        # Integers stay integers; a sample may have no name.
         if series.dtype.is_integer() and not series.null_count():
             return series.to_numpy()
         series = series.cast(pl.String).fill_null("")
@@ -265,22 +225,14 @@ def _is_text(kind: Any) -> bool:
     return kind in (pl.String, pl.Categorical, pl.Enum)
 
 
-def _distinct(frame: pl.LazyFrame, path: Path) -> set[str]:
-    """The different labels of a whole table, "" for empty cells."""
-    texts = pl.col("label").cast(pl.String).fill_null("")
-    with _readable(path):
-        return set(frame.select(texts.unique()).collect().to_series())
-
-
 def _labels(series: pl.Series) -> np.ndarray:
-    """Labels as they are; "" or -1 for empty cells, which are unlabelled rows."""
+    """Return labels unchanged; "" or -1 for empty cells, which are unlabelled rows."""
     if _is_text(series.dtype):
         return series.cast(pl.String).fill_null("").to_numpy().astype(np.str_)
     if series.dtype == pl.Boolean:
         return series.to_numpy()  # of objects where cells are empty
-    if series.dtype.is_float() and (series.drop_nulls() % 1 == 0).all():
-        series = series.cast(pl.Int64)
-    if series.dtype == pl.Null:
+    whole = series.dtype.is_float() and (series.drop_nulls() % 1 == 0).all()
+    if whole or series.dtype == pl.Null:
         series = series.cast(pl.Int64)
     if not series.dtype.is_integer():
         raise ValueError(

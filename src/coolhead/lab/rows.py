@@ -8,7 +8,7 @@ import numpy as np
 
 from coolhead.calibrators.data import CalibrationData, Target, fit_with
 from coolhead.io.archive import DomainArchive
-from coolhead.io.reading import give_back_pages
+from coolhead.io.arrays import give_back_pages
 from coolhead.lab.adaptation import (
     Base,
     LabelDesk,
