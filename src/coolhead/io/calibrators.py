@@ -10,6 +10,7 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import is_dataclass
 from functools import cache
 from pathlib import Path
@@ -38,44 +39,21 @@ FORMAT_VERSION = 2
 HEADER = "coolhead.json"
 SCHEMA = "schema.json"
 MAX_BYTES = 2**30
-# Beyond this size, numbers that pack into a hundredth of their room are no numbers.
+# Beyond this size, real numbers do not pack into a hundredth of their bytes.
 SMALL_BYTES, MAX_RATIO = 2**24, 100
 MAX_SCHEMA_BYTES = 2**26
 
 
 def read_header(path: str | os.PathLike) -> dict[str, Any]:
-    """What the file says about itself: versions, class and metadata.
+    """Return what the file says about itself: versions, class and metadata.
 
     A calibrator written by skops directly has no header and counts as format 0.
     """
-    path = Path(path)
-    try:
-        with ZipFile(io.BytesIO(read_bytes(path))) as archive:
-            if HEADER not in archive.namelist():
-                return {"format": FORMAT, "format_version": 0, "metadata": {}}
-            header = json.loads(archive.read(HEADER))
-            found = header["format_version"]
-            newer = header["format"] != FORMAT or found > FORMAT_VERSION
-            writer = str(header.get("coolhead_version", "a newer version"))
-            header["metadata"] = dict(header["metadata"])
-    except Exception as error:
-        raise ValueError(damaged(path, error)) from error
-    if newer:
-        raise ValueError(
-            f"{path} has format {found!r} of coolhead {writer}; this coolhead reads up "
-            f"to {FORMAT_VERSION}: install coolhead {writer} or newer"
-        )
-    if found < FORMAT_VERSION:
-        raise ValueError(
-            f"{path} was written by coolhead {writer}, whose calibrators are others "
-            "than today's; fit again with coolhead fit PREDICTIONS --out "
-            f"{path.name}, or with save_calibrator"
-        )
-    return header
+    return _read(Path(path))[1]
 
 
-def read_bytes(path: Path) -> bytes:
-    """The bytes of a zip file of reasonable size."""
+def _read(path: Path) -> tuple[bytes, dict[str, Any]]:
+    """Return the bytes and the header of a file of reasonable size."""
     check_input(path, "a calibrator file")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; wanted a calibrator file")
@@ -87,48 +65,74 @@ def read_bytes(path: Path) -> bytes:
             f"{path} looks like a pickle, which may run code when it is read and is "
             "never loaded; save with coolhead.save_calibrator"
         )
-    try:
-        size = _unpacked_size(content)
-    except Exception as error:
-        raise ValueError(damaged(path, error)) from error
-    most = min(MAX_BYTES, max(SMALL_BYTES, MAX_RATIO * len(content)))
-    if size > most:
-        raise ValueError(f"{path} unpacks to {size} bytes; wanted at most {most}")
-    return content
+    header: dict[str, Any] = {"format": FORMAT, "format_version": 0, "metadata": {}}
+    with _or_damaged(path), ZipFile(io.BytesIO(content)) as archive:
+        size = _unpacked_size(archive)
+        most = min(MAX_BYTES, max(SMALL_BYTES, MAX_RATIO * len(content)))
+        if size > most:
+            raise ValueError(f"it unpacks to {size} bytes; wanted at most {most}")
+        if HEADER in archive.namelist():
+            header = dict(json.loads(archive.read(HEADER)))
+            header["metadata"] = dict(header["metadata"])
+        elif SCHEMA not in archive.namelist():
+            raise ValueError(f"it holds no {SCHEMA}")
+        found = header["format_version"]
+        newer = header["format"] != FORMAT or found > FORMAT_VERSION
+        older = HEADER in archive.namelist() and found < FORMAT_VERSION
+    writer = header.get("coolhead_version", "a newer version")
+    if newer:
+        raise ValueError(
+            f"{path} has format {found!r} of coolhead {writer}; this coolhead reads up "
+            f"to {FORMAT_VERSION}: install coolhead {writer} or newer"
+        )
+    if older:
+        raise ValueError(
+            f"{path} was written by coolhead {writer}, whose calibrators are others "
+            "than today's; fit again with coolhead fit PREDICTIONS --out "
+            f"{path.name}, or with save_calibrator"
+        )
+    return content, header
 
 
-def _unpacked_size(content: bytes) -> int:
-    """Bytes of all members, each as often as the calibrator is made from it."""
-    with ZipFile(io.BytesIO(content)) as archive:
-        sizes = {member.filename: member.file_size for member in archive.infolist()}
-        if len(sizes) != len(archive.infolist()):
-            raise ValueError("a member is there twice")
-        if sizes.get(SCHEMA, 0) > MAX_SCHEMA_BYTES:
-            raise ValueError(f"{SCHEMA} takes {sizes[SCHEMA]} bytes")
-        if SCHEMA not in sizes:
-            return sum(sizes.values())
-        named = _named_members(json.loads(archive.read(SCHEMA)))
-    return sum(max(1, named[name]) * size for name, size in sizes.items())
+def _unpacked_size(archive: ZipFile) -> int:
+    """Return the bytes of all members, each as often as skops reads it."""
+    sizes = {member.filename: member.file_size for member in archive.infolist()}
+    if len(sizes) != len(archive.infolist()):
+        raise ValueError("a member is there twice")
+    if sizes.get(SCHEMA, 0) > MAX_SCHEMA_BYTES:
+        raise ValueError(f"{SCHEMA} takes {sizes[SCHEMA]} bytes")
+    if SCHEMA not in sizes:
+        return sum(sizes.values())
+    nodes = [n for n in _nodes(json.loads(archive.read(SCHEMA))) if "file" in n]
+    # skops builds nodes of one id once.
+    read = Counter({n.get("__id__") or id(n): str(n["file"]) for n in nodes}.values())
+    return sum(max(1, read[name]) * size for name, size in sizes.items())
 
 
-def _named_members(schema: Any) -> Counter[str]:
-    """How many nodes are read from each file; skops builds nodes of one id once."""
-    found: dict[Any, str] = {}
+def _nodes(schema: Any) -> Iterator[dict[str, Any]]:
+    """Yield all dictionaries of a JSON value."""
     waiting = [schema]
     while waiting:
         node = waiting.pop()
         if isinstance(node, dict):
-            if "file" in node:
-                found[node.get("__id__") or id(node)] = str(node["file"])
+            yield node
             waiting += node.values()
         elif isinstance(node, list):
             waiting += node
-    return Counter(found.values())
 
 
-def damaged(path: Path | str, error: Exception) -> str:
-    reason = " ".join(str(error).split())[:200] or "unreadable"
-    return f"{path} is no calibrator file, or is damaged ({reason})"
+@contextmanager
+def _or_damaged(holder: Path | str) -> Iterator[None]:
+    """Raise any error as one of a damaged file: a forged one can fail anywhere."""
+    try:
+        yield
+    except ModuleNotFoundError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())[:200] or "unreadable"
+        raise ValueError(
+            f"{holder} is no calibrator file, or is damaged ({reason})"
+        ) from error
 
 
 # Types that hold numbers and settings in plain Python: of an imputer, of networks, of
@@ -148,16 +152,14 @@ OWN_PACKAGES += ("numerics",)
 def refuse_foreign_types(
     content: bytes, trusted: Sequence[str], holder: str, remedy: str
 ) -> list[str]:
-    """The types of coolhead in a skops file; any other is refused by name.
+    """Return the types of coolhead in a skops file; any other is refused by name.
 
-    remedy : what to do about it, where {trusted} stands for the names.
+    The text `remedy` says what to do, with the names in place of {trusted}.
     """
     from skops.io import get_untrusted_types
 
-    try:
+    with _or_damaged(holder):
         names = get_untrusted_types(data=content)
-    except Exception as error:
-        raise ValueError(damaged(holder, error)) from error
     known = {*trusted, *HARMLESS, *own_types()}
     foreign = [name for name in names if name not in known]
     if foreign:
@@ -170,46 +172,43 @@ def refuse_foreign_types(
 
 @cache
 def own_types() -> frozenset[str]:
-    """Full names of the calibrators and records defined in `OWN_PACKAGES`.
+    """Return full names of the calibrators and records defined in `OWN_PACKAGES`.
 
-    A name that a file of ours merely imports is not its own, or a forged file could
-    reach anything through us.
+    Names that a module merely imports do not count, or a forged file could reach
+    anything through them.
     """
     for package in (baselines, calibrators, classifier, new_domain, shift):
         # Each name is imported on first use, and its file with all it is made of.
         for name in package.__all__:
             getattr(package, name)
-    places = tuple(f"coolhead.{package}." for package in OWN_PACKAGES)
+    own = tuple(f"coolhead.{package}." for package in OWN_PACKAGES)
     return frozenset(
-        f"{place}.{name}"
-        for place, module in list(sys.modules.items())
-        if place.startswith(places)
-        for name, found in vars(module).items()
-        if isinstance(found, type) and found.__module__ == place and _is_record(found)
+        f"{module}.{name}"
+        for module, content in list(sys.modules.items())
+        if module.startswith(own)
+        for name, found in vars(content).items()
+        if isinstance(found, type) and found.__module__ == module
+        if is_dataclass(found)
+        or hasattr(found, "_fields")
+        or issubclass(found, BaseEstimator)
     )
 
 
 def with_present_names(content: bytes) -> bytes:
-    """Return a file whose types stand where this version defines them.
+    """Return a file whose types have the modules that define them in this version.
 
-    Earlier versions divided the package into other modules. No two classes have one
-    name, so the name of a class of coolhead says where it is now.
+    Earlier versions divided the package into other modules. No two classes have the
+    same name, so the name of a class shows its module.
     """
     with ZipFile(io.BytesIO(content)) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    schema = json.loads(members[SCHEMA])
+    schema, moved = json.loads(members[SCHEMA]), False
     present = {name.rpartition(".")[2]: name for name in own_types()}
-    nodes, moved = [schema], False
-    while nodes:
-        node = nodes.pop()
-        if isinstance(node, dict):
-            module, name = str(node.get("__module__")), node.get("__class__")
-            if module.startswith("coolhead.") and name in present:
-                now = present[name].rpartition(".")[0]
-                node["__module__"], moved = now, moved or now != module
-            nodes += node.values()
-        elif isinstance(node, list):
-            nodes += node
+    for node in _nodes(schema):
+        module, name = str(node.get("__module__")), node.get("__class__")
+        if module.startswith("coolhead.") and name in present:
+            node["__module__"] = present[name].rpartition(".")[0]
+            moved = moved or node["__module__"] != module
     if not moved:
         return content
     buffer = io.BytesIO()
@@ -219,26 +218,26 @@ def with_present_names(content: bytes) -> bytes:
     return buffer.getvalue()
 
 
-def _is_record(found: type) -> bool:
-    named = is_dataclass(found) or hasattr(found, "_fields")
-    return named or issubclass(found, BaseEstimator)
-
-
 MAX_WIDTH = 2**24
 
 
 def predicts_from_logits(calibrator: Any) -> bool:
-    """False for a `CalibratedClassifier`, which wants what its classifier wants."""
+    """Return False for a `CalibratedClassifier`, which predicts from rows of X."""
     return hasattr(calibrator, "uses_features")
 
 
 def try_out(calibrator: Any) -> None:
     """Predict two rows, so that a forged file fails now and not in service."""
     check_is_fitted(calibrator)
-    _check_temperatures(calibrator)
+    parts = list(_parts(calibrator))
+    for part in parts:
+        for name, value in vars(part).items():
+            if name.endswith(("temperature_", "temperatures_")):
+                _refuse_impossible(value, name)
     if not predicts_from_logits(calibrator):
         return
-    n_classes, n_features = calibrator.n_classes_, _width(calibrator)
+    widths = [getattr(part, "n_features_", None) or 0 for part in parts]
+    n_classes, n_features = calibrator.n_classes_, max(widths)
     if not 2 <= n_classes <= MAX_WIDTH or not 0 <= n_features <= MAX_WIDTH:
         raise ValueError(f"{n_classes} classes and {n_features} features")
     logits = np.zeros((2, n_classes))
@@ -252,27 +251,14 @@ def try_out(calibrator: Any) -> None:
         raise ValueError("it does not predict probabilities")
 
 
-def _check_temperatures(calibrator: Any) -> None:
-    for part in _parts(calibrator):
-        for name, value in vars(part).items():
-            if name.endswith(("temperature_", "temperatures_")):
-                _refuse_impossible(value, name)
-
-
 def _refuse_impossible(temperature: Any, name: str) -> None:
     array = np.asarray(temperature, float)
     if not (np.isfinite(array) & (array > 0)).all():
         raise ValueError(f"{name} is not positive and finite everywhere")
 
 
-def _width(calibrator: Any) -> int:
-    """Number of features of the first part that uses any."""
-    widths = (getattr(part, "n_features_", None) for part in _parts(calibrator))
-    return next((width for width in widths if width), 0)
-
-
 def _parts(value: Any) -> Iterator[Any]:
-    """A calibrator and all estimators that it is made of."""
+    """Yield a calibrator and all estimators that it is made of."""
     if isinstance(value, BaseEstimator):
         yield value
         value = vars(value)
@@ -302,9 +288,15 @@ def save_calibrator(
 
     Parameters
     ----------
-    metadata : JSON values, e.g. what the calibrator was fitted on.
-    trusted : full names of further types to write, such as your own calibrator, or the
-        trees inside a `CalibratedClassifier`. Who reads the file has to name them, too.
+    calibrator : Calibrator or CalibratedClassifier
+        Fitted.
+    path : str or PathLike
+        The file to write.
+    metadata : dict, default=None
+        JSON values, such as the origin of the calibration data.
+    trusted : sequence of str, default=()
+        Full names of further types to write, such as your own calibrator, or the trees
+        inside a `CalibratedClassifier`. `load_calibrator` needs the same names.
 
     Examples
     --------
@@ -334,23 +326,27 @@ def save_calibrator(
     with ZipFile(buffer, "a", compression=ZIP_DEFLATED) as archive:
         archive.writestr(HEADER, json.dumps(header, indent=1, ensure_ascii=False))
     with atomic_path(path) as temporary:
-        try:
-            temporary.write_bytes(buffer.getvalue())
-        except OSError as error:
-            reason = f"cannot write {os.fspath(path)}: {error.strerror}"
-            raise OSError(reason) from error
+        temporary.write_bytes(buffer.getvalue())
 
 
 def load_calibrator(path: str | os.PathLike, *, trusted: Sequence[str] = ()) -> Any:
     """Read a calibrator; nothing in the file is executed.
 
-    Types other than coolhead's own calibrators and what skops itself holds for safe
+    Types other than coolhead's own calibrators and those that skops considers safe
     (NumPy, SciPy and scikit-learn) are refused by name before anything is built.
 
     Parameters
     ----------
-    trusted : full names of further types to allow, such as those of your own members
-        of an ensemble.
+    path : str or PathLike
+        A file written by `save_calibrator`.
+    trusted : sequence of str, default=()
+        Full names of further types to allow, such as those of your own members of an
+        ensemble.
+
+    Returns
+    -------
+    Calibrator or CalibratedClassifier
+        As it was saved.
 
     Examples
     --------
@@ -366,16 +362,13 @@ def load_calibrator(path: str | os.PathLike, *, trusted: Sequence[str] = ()) -> 
     True
     """
     path = Path(path)
-    content = read_bytes(path)
-    metadata = read_header(path)["metadata"]
+    content, header = _read(path)
     from skops.io import loads
 
-    try:
+    with _or_damaged(path):
         content = with_present_names(content)
-    except Exception as error:
-        raise ValueError(damaged(path, error)) from error
     own = refuse_foreign_types(content, trusted, str(path), READ)
-    try:
+    with _or_damaged(path):
         with needs(str(path)):
             calibrator = loads(content, trusted=own)
         found = f"{type(calibrator).__module__}.{type(calibrator).__qualname__}"
@@ -383,14 +376,9 @@ def load_calibrator(path: str | os.PathLike, *, trusted: Sequence[str] = ()) -> 
         wanted = known and hasattr(calibrator, "predict_proba")
         if wanted:
             try_out(calibrator)
-    except ModuleNotFoundError:
-        raise
-    except Exception as error:
-        # A damaged or forged file can fail anywhere, with any error.
-        raise ValueError(damaged(path, error)) from error
     if not wanted:
         raise ValueError(f"{path} holds a {found}; wanted a fitted calibrator")
-    _recall_classes(calibrator, metadata.get("class_names"))
+    _recall_classes(calibrator, header["metadata"].get("class_names"))
     return calibrator
 
 

@@ -1,4 +1,4 @@
-"""Files appear whole or not at all, and never in the place of something else."""
+"""Checks of paths, and files that appear whole or not at all."""
 
 import json
 import os
@@ -27,7 +27,7 @@ SPECIAL = {
 
 
 def check_input(path: str | os.PathLike, wanted: str = "a file") -> Path:
-    """Refuse what is not there, and what cannot be read twice, before any work."""
+    """Refuse a missing file, and one that cannot be read twice, before any work."""
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"{path} does not exist; wanted {wanted}")
@@ -38,7 +38,7 @@ def check_input(path: str | os.PathLike, wanted: str = "a file") -> Path:
 
 
 def check_inputs(*paths: str | os.PathLike | None) -> list[Path]:
-    """`check_input` of each; None, an option that was not given, is left out."""
+    """Check each input; None, an option that was not given, is left out."""
     return [check_input(path) for path in paths if path is not None]
 
 
@@ -48,17 +48,21 @@ def check_output(
     inputs: Iterable[str | os.PathLike] = (),
     endings: Sequence[str] = (),
 ) -> Path:
-    """Refuse a place where no file can or should be written, before any work.
+    """Refuse a path where no file can or should be written, before any work.
 
     Parameters
     ----------
-    path : of the file to write.
-    inputs : files that are read; folders stand for the files in them.
-    endings : what the name must end in, as in (".skops",); anything by default.
+    path : str or PathLike
+        The file to write.
+    inputs : iterable of str or PathLike, default=()
+        Files that are read; folders stand for the files in them.
+    endings : sequence of str, default=()
+        Endings that the name may have, as in (".skops",); any by default.
 
     Returns
     -------
-    The path with all symbolic links followed.
+    Path
+        The path with all symbolic links followed.
     """
     given, path = Path(path), Path(os.path.realpath(path))
     if endings and given.suffix not in endings:
@@ -80,7 +84,7 @@ def check_output(
     for name in inputs:
         if _is_part_of(path, Path(name)):
             raise ValueError(
-                f"cannot write {given}: it is the input {name}; wanted another place"
+                f"cannot write {given}: it is the input {name}; wanted another file"
             )
     if not os.access(path, os.W_OK):
         raise PermissionError(f"cannot write {given}: no permission to change it")
@@ -88,10 +92,10 @@ def check_output(
 
 
 def check_output_folder(path: str | os.PathLike) -> Path:
-    """Refuse a place where no folder can be, before any work."""
+    """Refuse a path where no folder can be, before any work."""
     path = Path(path)
-    places = (path, *path.absolute().parents)
-    there = next(place for place in places if os.path.lexists(place))
+    above = (path, *path.absolute().parents)
+    there = next(folder for folder in above if os.path.lexists(folder))
     if not there.is_dir():
         kind = "a file" if there.exists() else "a link to nothing"
         raise NotADirectoryError(f"{path}: {there} is {kind}; wanted a folder")
@@ -105,7 +109,7 @@ def _is_part_of(path: Path, given: Path) -> bool:
 
 
 def check_metadata(metadata: Any) -> dict[str, Any]:
-    """A copy that is what a JSON file would give back."""
+    """Return a copy as a JSON file would give it back."""
     if metadata is None:
         return {}
     try:
@@ -125,18 +129,30 @@ def atomic_path(path: str | os.PathLike) -> Iterator[Path]:
     either the old file or the new one, never a part of it. A symbolic link stays one,
     and a file keeps its permissions.
     """
-    path = check_output(path)
+    given, path = path, check_output(path)
     _remove_leftovers(path)
     permissions = stat.S_IMODE(path.stat().st_mode) if path.exists() else None
     writer = f"{_machine()}-{os.getpid()}-{token_hex(4)}"
     temporary = path.with_name(f".{path.name}.{writer}{path.suffix}")
+    # Its writers must be able to open it, whatever the file itself allows.
+    mode = (0o666 if permissions is None else permissions) | stat.S_IRUSR | stat.S_IWUSR
     try:
-        _create(temporary, path, 0o666 if permissions is None else permissions)
+        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+    except PermissionError as error:
+        raise PermissionError(
+            f"cannot write {path}: no permission to write in {path.parent}"
+        ) from error
+    try:
         if permissions is None:
             permissions = stat.S_IMODE(temporary.stat().st_mode)
-        yield temporary
-        _flush_to_disk(temporary)
-        # Some writers put a private file of their own in its place.
+        try:
+            yield temporary
+        except OSError as error:
+            reason = error.strerror or " ".join(str(error).split())[:200]
+            raise OSError(f"cannot write {os.fspath(given)}: {reason}") from error
+        with open(temporary, "rb") as handle:
+            os.fsync(handle.fileno())
+        # Some writers replace it by a private file of their own.
         os.chmod(temporary, permissions)
         os.replace(temporary, path)
     except BaseException:
@@ -149,18 +165,6 @@ def write_text(path: str | os.PathLike, text: str) -> None:
     """Write a text in UTF-8, through `atomic_path`."""
     with atomic_path(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
-
-
-def _create(temporary: Path, path: Path, mode: int) -> None:
-    """An empty hidden file of a name nobody has, which tells who writes `path`."""
-    # Its writers must be able to open it, whatever the file itself allows.
-    mode |= stat.S_IRUSR | stat.S_IWUSR
-    try:
-        os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
-    except PermissionError as error:
-        raise PermissionError(
-            f"cannot write {path}: no permission to write in {path.parent}"
-        ) from error
 
 
 def _remove_leftovers(path: Path) -> None:
@@ -176,7 +180,7 @@ def _remove_leftovers(path: Path) -> None:
 
 @cache
 def _machine() -> str:
-    """What process numbers are counted in: a machine, or a container on it."""
+    """Return a name of this machine, or of the container, that counts processes."""
     try:
         space = os.readlink("/proc/self/ns/pid")
     except OSError:
@@ -190,10 +194,8 @@ def _is_alive(process: int) -> bool:
         return True
     try:
         os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
+    except OSError as error:
+        return not isinstance(error, ProcessLookupError)
     return True
 
 
@@ -211,14 +213,9 @@ def only_one(path: str | os.PathLike) -> Iterator[None]:
                 handle.seek(0)
                 raise BlockingIOError(
                     f"{Path(path).parent} is in use by process {handle.read()}; wanted "
-                    "one at a time: wait for it, or choose another place"
+                    "one at a time: wait for it, or choose another folder"
                 ) from error
         handle.truncate(0)
         handle.write(str(os.getpid()))
         handle.flush()
         yield
-
-
-def _flush_to_disk(path: Path) -> None:
-    with open(path, "rb") as handle:
-        os.fsync(handle.fileno())

@@ -66,7 +66,12 @@ SECONDS_BETWEEN_SIGNALS, SECONDS_TO_STOP = 0.1, 10.0
 class Written(NamedTuple):
     """Calibrated rows on their way to a file.
 
-    probabilities : (n, k); columns : name -> (n,) beside them.
+    Attributes
+    ----------
+    probabilities : ndarray of shape (n_samples, n_classes)
+        Calibrated probabilities.
+    columns : dict of str to array-like of shape (n_samples,)
+        Columns beside them.
     """
 
     probabilities: np.ndarray
@@ -89,10 +94,7 @@ def write_blocks(
         try:
             WRITERS[path.suffix](blocks, temporary, class_names)
         except PolarsError as error:
-            raise OSError(f"cannot write {path}: {_one_line(error)}") from error
-        except OSError as error:
-            reason = error.strerror or _one_line(error)
-            raise OSError(f"cannot write {path}: {reason}") from error
+            raise OSError(str(error)) from error
 
 
 def _write_table(sink: Callable[[pl.LazyFrame, Path, int], Any]) -> Callable[..., None]:
@@ -102,10 +104,19 @@ def _write_table(sink: Callable[[pl.LazyFrame, Path, int], Any]) -> Callable[...
         remaining = iter(blocks)
         first = next(remaining)
         width = first.probabilities.shape[1]
-        as_table = _table_maker(width, class_names)
-        start = as_table(first)
+        names = [f"prob_{name}" for name in class_names or range(width)]
+        wide = width > MOST_COLUMNS
 
-        # polars 1 wraps what goes wrong in a source; who reads wants it as it was.
+        def as_table(block: Written) -> pl.DataFrame:
+            content: dict[str, Any] = {"probabilities": block.probabilities}
+            if not wide:
+                # Columns of a row-ordered array are strided; a table wants them whole.
+                transposed = np.ascontiguousarray(block.probabilities.T)
+                content = dict(zip(names, transposed, strict=True))
+            return pl.DataFrame(content | block.columns)
+
+        start = as_table(first)
+        # polars 1 wraps the errors of a source; they are raised unchanged.
         failed: list[Exception] = []
         stopped: list[bool] = []
 
@@ -120,7 +131,6 @@ def _write_table(sink: Callable[[pl.LazyFrame, Path, int], Any]) -> Callable[...
                 failed.append(error)
                 raise
 
-        wide = width > MOST_COLUMNS
         most = ELEMENTS_PER_ROW_GROUP_OF_ARRAYS if wide else ELEMENTS_PER_ROW_GROUP
         group = max(1, most // width)
         frame = register_io_source(source, schema=start.schema)
@@ -138,8 +148,8 @@ def _run_beside(work: Callable[[], Any], stopped: list[bool]) -> None:
     """Run in another thread; while polars writes, its own runs no signal handler.
 
     This thread waits for a plain lock. A handler that raises inside the wait for a
-    `Future`, or in `Thread.start`, leaves a lock of theirs behind, and the other
-    thread waits for it for ever.
+    `Future`, or in `Thread.start`, leaves a lock behind for which the other thread
+    would wait for ever.
     """
     outcome: list[BaseException | None] = []
     working = _thread.allocate_lock()
@@ -168,23 +178,6 @@ def _run_beside(work: Callable[[], Any], stopped: list[bool]) -> None:
         raise outcome[0]
 
 
-def _table_maker(
-    width: int, class_names: tuple[str, ...] | None
-) -> Callable[[Written], pl.DataFrame]:
-    names = [f"prob_{name}" for name in class_names or range(width)]
-
-    def as_table(block: Written) -> pl.DataFrame:
-        if width > MOST_COLUMNS:
-            content: dict[str, Any] = {"probabilities": block.probabilities}
-        else:
-            # Columns of a row-ordered array are strided; a table wants them whole.
-            transposed = np.ascontiguousarray(block.probabilities.T)
-            content = dict(zip(names, transposed, strict=True))
-        return pl.DataFrame(content | block.columns)
-
-    return as_table
-
-
 def _write_array(
     blocks: Iterable[Written], path: Path, class_names: tuple[str, ...] | None
 ) -> None:
@@ -196,7 +189,7 @@ def _write_array(
                 _write_header(stream, (0, width), dtype)
             stream.write(np.ascontiguousarray(block.probabilities).data)
             n_rows += len(block.probabilities)
-        # NumPy leaves room in the header for a longer first axis.
+        # NumPy pads the header so that a longer first axis fits.
         stream.seek(0)
         _write_header(stream, (n_rows, width), dtype)
 
@@ -208,10 +201,6 @@ def _write_header(stream: Any, shape: tuple[int, int], dtype: np.dtype) -> None:
         "descr": np.lib.format.dtype_to_descr(dtype),
     }
     np.lib.format.write_array_header_1_0(stream, header)
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
 
 
 def _sink_parquet(frame: pl.LazyFrame, path: Path, rows: int) -> None:
