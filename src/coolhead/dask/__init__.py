@@ -1,7 +1,7 @@
-"""The same fit, prediction and evaluation where one machine is not enough.
+"""Fit, predict and evaluate on Dask collections larger than one machine.
 
-Everything takes Dask arrays or dataframes and runs on the user's own
-`dask.distributed.Client`, or on local threads where there is none.
+All functions take Dask arrays or dataframes and run on the current
+`dask.distributed.Client`, or on local threads without one.
 """
 
 from coolhead.extras import needs

@@ -1,4 +1,4 @@
-"""Row blocks of several Dask collections side by side; blocks never meet."""
+"""Row blocks of several Dask collections side by side; blocks are never joined."""
 
 import warnings
 from collections.abc import Callable
@@ -31,11 +31,11 @@ Table = dict[str, Any]
 def align(
     logits: Any, *, classes: Any = None, **others: Any
 ) -> tuple[Table, Names | None]:
-    """Arrays with the row blocks of `logits`; arguments that are None are left out.
+    """Return arrays with the row blocks of `logits`; None is left out.
 
-    Takes Dask arrays, Dask dataframes and series, and NumPy arrays beside them. Where
-    the lengths of the blocks are unknown, as in most dataframes, all arguments must
-    come in the same blocks. The columns are brought into the order of `classes`, and
+    Takes Dask arrays, Dask dataframes and series, and NumPy arrays beside them. If the
+    lengths of the blocks are unknown, as in most dataframes, all arguments must have
+    the same blocks. The columns are brought into the order of `classes`, and
     labels become column numbers. Returns the names of the classes, too.
     """
     table = {"logits": _as_array(logits, "logits")}
@@ -61,20 +61,18 @@ def _match_classes(table: Table, scores: Any, classes: Any, labels: Any) -> Any:
         table["logits"] = table["logits"][:, order]
     if "labels" not in table:
         return names
+    column = {"labels": table["labels"]}
     if table["labels"].dtype.kind not in "iub":
-        found = per_block(_distinct_text, {"labels": table["labels"]}, dtype=object)
+        found = per_block(_distinct_text, column, dtype=object)
         text = join_text(found.compute())
         if text:
             names = names_of_text(
                 text, labels, n_classes, names, own=own, counted=classes is None
             )
+    kinds: Any = {"dtype": np.intp, "keep_rows": True}
     settings = {"n_classes": n_classes, "own": own, "wanted": names}
     table["labels"] = per_block(
-        _encoded,
-        {"labels": table["labels"]},
-        dtype=np.intp,
-        keep_rows=True,
-        **settings,
+        _encoded, {"labels": table["labels"]}, **kinds, **settings
     )
     return names
 
@@ -101,11 +99,11 @@ def per_block(
     keep_rows: bool = False,
     **settings: Any,
 ) -> Any:
-    """``function(block: dict of arrays, **settings)`` on every block, lazily.
+    """Call ``function(block: dict of arrays, **settings)`` on every block, lazily.
 
     The result has one row per block, or with `keep_rows` as many as the block, of
     this shape and dtype. Blocks without rows give zeros. With dtype object the one row
-    is whatever the function gives, which then sees blocks without rows, too. Unless
+    is any object; the function then gets blocks without rows, too. Unless
     rows are kept, those of weight zero never reach the function.
     """
     inner = tuple(range(1, 1 + len(shape)))
@@ -132,12 +130,12 @@ def per_block(
 
 
 def whole(value: Any) -> Any:
-    """A large setting for `per_block`, sent to each worker once and not per block."""
+    """Wrap a large setting for `per_block`: sent to each worker once, not per block."""
     return dask.delayed(value, traverse=False, pure=True)  # pyright: ignore
 
 
 def block_lengths(table: Table) -> np.ndarray:
-    """Number of rows of every block that count, read from one column if need be."""
+    """Return the number of rows of every block that count, reading one column."""
     known = table["logits"].chunks[0]
     if "weights" not in table and not any(isnan(n) for n in known):
         return np.array(known, np.intp)
@@ -147,7 +145,7 @@ def block_lengths(table: Table) -> np.ndarray:
 
 
 def one_per_block(values: np.ndarray) -> Any:
-    """The column `PER_BLOCK` of a table: block i gets the row i of (blocks, width)."""
+    """Return the column `PER_BLOCK`: block i gets the row i of (blocks, width)."""
     chunks: Any = (1, values.shape[1])
     return da.from_array(values, chunks=chunks)
 
@@ -183,7 +181,7 @@ def _on_block(
 
 
 def _only(block: Any) -> Any:
-    """A block comes wrapped in one list for each axis that the result lacks."""
+    """Unwrap a block: it comes in one list for each axis that the result lacks."""
     while isinstance(block, list):
         (block,) = block
     return block

@@ -21,24 +21,22 @@ from coolhead.numerics.checks import as_logits
 
 
 def temperature(calibrator: Any, logits: Any, features: Any = None) -> Any:
-    """Temperature of each row, a Dask array (n,).
+    """Return the temperature of each row, a Dask array (n,).
 
     Examples
     --------
     >>> import coolhead as ch
     >>> import dask.array as da
-    >>> data = ch.datasets.simulate_domains([2.0])
-    >>> cal = ch.TemperatureScaling().fit(data.logits, data.labels)
-    >>> logits = da.from_array(data.logits, chunks=(100, -1))
-    >>> ch.dask.temperature(cal, logits)[:2].compute().round(1)
-    array([2.1, 2.1])
+    >>> cal = ch.TemperatureScaling().fit([[2.0, 0.0]] * 4, [0, 0, 0, 1])
+    >>> ch.dask.temperature(cal, da.zeros((4, 2), chunks=2))[:2].compute().round(1)
+    array([1.8, 1.8])
     """
     check_calibrator(calibrator, temperature=True)
     return _ask(calibrator, "temperature", query(calibrator, logits, features))
 
 
 def predict_proba(calibrator: Any, logits: Any, features: Any = None) -> Any:
-    """Calibrated probabilities, a Dask array (n, k) with the logits' row blocks.
+    """Return calibrated probabilities, a Dask array (n, k) with the logits' row blocks.
 
     Examples
     --------
@@ -56,7 +54,7 @@ def predict_proba(calibrator: Any, logits: Any, features: Any = None) -> Any:
 
 
 def confidence(calibrator: Any, logits: Any, features: Any = None) -> tuple[Any, Any]:
-    """Calibrated confidence and predicted class, Dask arrays (n,) each.
+    """Return calibrated confidence and predicted class, Dask arrays (n,) each.
 
     Compute both in one call, ``dask.compute(confidence, predicted)``, to read the data
     once.
@@ -65,13 +63,10 @@ def confidence(calibrator: Any, logits: Any, features: Any = None) -> tuple[Any,
     --------
     >>> import coolhead as ch
     >>> import dask
-    >>> import dask.array as da
-    >>> data = ch.datasets.simulate_domains([2.0])
-    >>> cal = ch.TemperatureScaling().fit(data.logits, data.labels)
-    >>> logits = da.from_array(data.logits, chunks=(100, -1))
-    >>> confidence, predicted = dask.compute(*ch.dask.confidence(cal, logits))
-    >>> confidence.shape, predicted.shape
-    ((300,), (300,))
+    >>> cal = ch.TemperatureScaling().fit([[2.0, 0.0]] * 4, [0, 0, 0, 1])
+    >>> lazily = ch.dask.confidence(cal, dask.array.ones((4, 2), chunks=2))
+    >>> [found.shape for found in dask.compute(*lazily)]
+    [(4,), (4,)]
     """
     table = query(calibrator, logits, features)
     both = _ask(calibrator, "confidence", table, (2,))
@@ -82,7 +77,7 @@ def confidence(calibrator: Any, logits: Any, features: Any = None) -> tuple[Any,
 def query(
     calibrator: Any, logits: Any, features: Any, *, classes: Any = None, **others: Any
 ) -> Table:
-    """A table of what the calibrator needs to predict, and of other columns."""
+    """Return a table of the columns that the calibrator needs, and of others."""
     check_is_fitted(check_calibrator(calibrator))
     uses = calibrator.uses_features
     if uses and features is None:
@@ -101,7 +96,7 @@ def query(
 
 
 def arguments(block: dict[str, np.ndarray]) -> tuple[np.ndarray, Any]:
-    """What a calibrator's methods are called with; scores are given as scores."""
+    """Return the arguments of a calibrator's methods; scores are given as scores."""
     logits = block["logits"]
     return logits[:, 1] if "scores" in block else logits, block.get("features")
 
@@ -113,7 +108,7 @@ def _ask(
     shape: tuple[int, ...] = (),
     dtype: Any = np.float64,
 ) -> Any:
-    """What a method of the calibrator says of every row, lazily."""
+    """Call a method of the calibrator on every block, lazily."""
     calibrator = whole(calibrator)
     settings = {"keep_rows": True, "calibrator": calibrator, "method": method}
     return per_block(_answers, table, shape, dtype=dtype, **settings)
@@ -128,11 +123,30 @@ def _answers(block: dict[str, np.ndarray], calibrator: Any, method: str) -> np.n
 class Evaluation:
     """Scores of all rows, and of each domain if domains were given.
 
-    n_masked : rows whose true class has probability zero; their log loss is infinite
-    and left out of the mean.
-    classwise_calibration_error : mean over the classes.
-    bin_counts, bin_gaps : (bins,) rows of each confidence bin, and the sum of
-    correctness minus confidence in it: what a reliability diagram needs.
+    Attributes
+    ----------
+    n_samples : int
+        Number of rows.
+    accuracy : float
+        Share of rows whose predicted class is right.
+    mean_confidence : float
+        Mean calibrated confidence.
+    expected_calibration_error : float
+        Of the confidence, with bins of equal width.
+    negative_log_likelihood : float
+        Mean log loss of the rows whose class is not masked.
+    brier_score : float
+        Mean Brier score.
+    bin_counts : ndarray of shape (n_bins,)
+        Rows of each confidence bin.
+    bin_gaps : ndarray of shape (n_bins,)
+        Sum of correctness minus confidence in each bin, for a reliability diagram.
+    by_domain : dict, default={}
+        The same for each domain.
+    n_masked : int, default=0
+        Rows whose true class has probability zero; their log loss is infinite.
+    classwise_calibration_error : float, default=nan
+        Mean over the classes.
 
     Examples
     --------
@@ -141,7 +155,7 @@ class Evaluation:
     >>> data = ch.datasets.simulate_domains([2.0])
     >>> logits = da.from_array(data.logits, chunks=(100, -1))
     >>> found = ch.dask.evaluate(None, logits, da.from_array(data.labels, chunks=100))
-    >>> found.n_samples, found.mean_confidence > found.accuracy    # too sure
+    >>> found.n_samples, found.mean_confidence > found.accuracy    # overconfident
     (300, True)
     """
 
@@ -172,11 +186,26 @@ def evaluate(
 
     Parameters
     ----------
-    calibrator : fitted. None scores the logits as they are.
-    logits, labels, features, sample_domain : the rows, in the same order.
-    n_bins : bins of equal width for the calibration errors.
-    classes : names of the classes in the order of the columns, where calibrator and
-        columns have none.
+    calibrator : Calibrator or None
+        Fitted. None scores the uncalibrated logits.
+    logits : Dask collection of shape (n_samples, n_classes) or (n_samples,)
+        Logits, or scores of a binary classifier.
+    labels : Dask collection of shape (n_samples,)
+        Labels. This and the other columns have the rows of `logits` in the same order.
+    features : Dask collection of shape (n_samples, n_features), default=None
+        If the calibrator uses features.
+    sample_domain : Dask collection of shape (n_samples,), default=None
+        Domains to score one by one.
+    n_bins : int, default=15
+        Bins of equal width for the calibration errors.
+    classes : sequence of str, default=None
+        Names of the classes in the order of the columns, if calibrator and columns
+        have none.
+
+    Returns
+    -------
+    Evaluation
+        Scores of all rows and of each domain.
 
     Examples
     --------
@@ -243,7 +272,7 @@ def _gaps(block: dict[str, np.ndarray], n_bins: int, flat: bool) -> np.ndarray:
 def _states(
     block: dict[str, np.ndarray], calibrator: Any, n_domains: int, n_bins: int
 ) -> np.ndarray:
-    """Sums of one block, (1, domains, sums)."""
+    """Return the sums of one block, (1, domains, sums)."""
     codes = block.get("codes")
     scored = score_calibrated(
         calibrator,

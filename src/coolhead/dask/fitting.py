@@ -2,7 +2,6 @@
 
 import warnings
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import dask.array as da
@@ -19,7 +18,7 @@ from coolhead.dask.blocks import (
     per_block,
 )
 from coolhead.dask.evaluate import arguments, query
-from coolhead.dask.solving import name_codes, solve_blocks, without_masked
+from coolhead.dask.solving import name_codes, solve_blocks, unmasked_weights
 from coolhead.models.outputs import check_calibrator
 from coolhead.new_domain import NewDomain
 from coolhead.numerics.checks import check_choice
@@ -46,14 +45,32 @@ def fit(
 
     Parameters
     ----------
-    calibrator : `TemperatureScaling` is fitted on all rows, block by block; any other
-        in memory, on a sample, and a warning says so.
-    logits, labels, features, sample_domain, sample_weight : as in its own `fit`, with
-        the rows in the same order.
-    source_domain, reference_features : as in its own `fit`; the latter fit in memory.
-    classes : names of the classes in the order of the columns, as in its own `fit`.
-    sample_rows : what is fitted in memory sees this many rows, evenly spaced; all
-        rows, if there are no more.
+    calibrator : Calibrator
+        `TemperatureScaling` is fitted on all rows, block by block; any other in memory,
+        on a sample, and a warning says so.
+    logits : Dask collection of shape (n_samples, n_classes) or (n_samples,)
+        Logits, or scores of a binary classifier.
+    labels : Dask collection of shape (n_samples,)
+        Labels. This and the other columns have the rows of `logits` in the same order.
+    features : Dask collection of shape (n_samples, n_features), default=None
+        As in the `fit` of the calibrator.
+    sample_domain : Dask collection of shape (n_samples,), default=None
+        As in the `fit` of the calibrator.
+    source_domain : str, default=None
+        As in the `fit` of the calibrator.
+    reference_features : array-like of shape (n_reference, n_features), default=None
+        As in the `fit` of the calibrator; they fit in memory.
+    sample_weight : Dask collection of shape (n_samples,), default=None
+        As in the `fit` of the calibrator.
+    classes : sequence of str, default=None
+        Names of the classes in the order of the columns.
+    sample_rows : int, default=50_000
+        Rows of a fit in memory, evenly spaced; all rows, if there are no more.
+
+    Returns
+    -------
+    Calibrator
+        The same object, fitted.
 
     Examples
     --------
@@ -75,7 +92,7 @@ def fit(
         weights=sample_weight,
     )
     if fits_all_rows(type(calibrator)):
-        solution, n_masked = without_masked(partial(_set_level, calibrator), table)
+        solution, n_masked = _set_level(calibrator, table)
         calibrator.note_shapes(table["logits"].shape[1], None, names)
         calibrator._remember(solution)
         return calibrator.note_masked(n_masked)
@@ -84,11 +101,11 @@ def fit(
 
 
 def fits_all_rows(kind: type) -> bool:
-    """Whether calibrators of this class are fitted block by block, on all rows."""
+    """Return whether calibrators of this class are fitted block by block."""
     return kind is TemperatureScaling
 
 
-def _set_level(calibrator: TemperatureScaling, table: Table) -> Solution:
+def _set_level(calibrator: TemperatureScaling, table: Table) -> tuple[Solution, int]:
     """Solve for one temperature; with equal domains, weigh the rows first."""
     check_choice(calibrator.domain_weights, "domain_weights", "pooled", "equal")
     if calibrator.domain_weights == "pooled":
@@ -96,17 +113,19 @@ def _set_level(calibrator: TemperatureScaling, table: Table) -> Solution:
     if "domains" not in table:
         raise ValueError("sample_domain is missing: domain_weights='equal' needs it")
     names, codes = name_codes(table["domains"])
-    weights = table.get("weights", da.ones_like(codes, dtype=np.float64))
+    columns = {n: table[n] for n in ("logits", "labels", "weights") if n in table}
+    weights = per_block(unmasked_weights, columns, keep_rows=True)
     mass = da.bincount(codes, weights, minlength=len(names)).compute()
     share = 1 / np.where(mass > 0, mass, 1.0)
-    weights = (weights * codes.map_blocks(share.take, dtype=np.float64)).persist()
+    shares = codes.map_blocks(share.take, dtype=np.float64)
+    weights = (table.get("weights", 1.0) * shares).persist()
     return solve_blocks({**table, "weights": weights})
 
 
 def _sampled_data(
     table: Table, sample_rows: int, source_domain: Any, reference_features: Any
 ) -> CalibrationData:
-    """At most `sample_rows` rows of a table as one record in memory."""
+    """Return at most `sample_rows` rows of a table as one record in memory."""
     columns = sample_table(table, sample_rows)
     n_rows, whole = len(columns["labels"]), int(block_lengths(table).sum())
     if n_rows < whole:
@@ -128,7 +147,7 @@ def _sampled_data(
 
 
 def take_sample(n_rows: int, *collections: Any) -> tuple[np.ndarray, ...]:
-    """About `n_rows` evenly spaced rows of each collection, as NumPy arrays.
+    """Return about `n_rows` evenly spaced rows of each collection, as NumPy arrays.
 
     All rows, if there are no more. The collections have the same rows in the same
     order; the first one sets the blocks.
@@ -146,13 +165,13 @@ def take_sample(n_rows: int, *collections: Any) -> tuple[np.ndarray, ...]:
     first, *others = collections
     table, _ = align(first, **{f"column {i}": c for i, c in enumerate(others, 1)})
     found = sample_table(table, n_rows)
-    if found.pop("scores", None) is not None:  # a vector, which was taken for scores
+    if found.pop("scores", None) is not None:  # a vector, taken for scores
         found["logits"] = found["logits"][:, 1]
     return tuple(found.values())
 
 
 def sample_table(table: Table, n_rows: int) -> dict[str, np.ndarray]:
-    """Evenly spaced rows of every column."""
+    """Return evenly spaced rows of every column."""
     lengths = block_lengths(table)
     stride = np.array([max(1, -(-int(lengths.sum()) // n_rows))])
     before = (np.cumsum(lengths) - lengths)[:, None]
@@ -176,15 +195,26 @@ def new_domain(
     sample_rows: int = SAMPLE_ROWS,
     **settings: Any,
 ) -> NewDomain:
-    """`NewDomain` of Dask arrays or dataframes; its calibrator predicts on all rows.
+    """Return `NewDomain` of Dask arrays; its calibrator predicts on all rows.
 
     Parameters
     ----------
-    calibrator : fitted, one that divides the logits by a temperature.
-    logits, features : as in `NewDomain`, with the rows in the same order.
-    sample_rows : so many rows, evenly spaced, are brought together; all, if there are
-        no more. Rows keep the numbers they have among all.
-    **settings : of `NewDomain`.
+    calibrator : Calibrator
+        Fitted, one that divides the logits by a temperature.
+    logits : Dask collection of shape (n_samples, n_classes) or (n_samples,)
+        As in `NewDomain`.
+    features : Dask collection of shape (n_samples, n_features), default=None
+        As in `NewDomain`, with the rows in the same order.
+    sample_rows : int, default=50_000
+        Rows, evenly spaced, that are brought together; all rows, if there are no more.
+        Rows keep the numbers they have among all.
+    **settings : dict
+        Keyword arguments of `NewDomain`.
+
+    Returns
+    -------
+    NewDomain
+        Of the rows that were brought together.
 
     Examples
     --------
@@ -204,7 +234,7 @@ def new_domain(
     own = column_names(logits)
     table = query(calibrator, logits, features, extra=features)
     if "extra" in table:
-        # Even where it is not needed to predict, it tells what lies outside.
+        # Features that no prediction needs still show what is outside.
         table["features"] = table.pop("extra")
     logits, features = arguments(sample_table(table, sample_rows))
     logits = restore_columns(logits, own, getattr(calibrator, "class_names_", None))

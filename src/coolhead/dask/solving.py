@@ -1,4 +1,4 @@
-"""The temperature solver on blocks that never meet: sums travel, rows do not.
+"""The temperature solver on blocks that are never joined: sums travel, rows do not.
 
 Each Newton step sends one number per group to the blocks and adds up four from each.
 Before it, one pass checks the rows and brings back the few thousand from which the
@@ -6,9 +6,8 @@ search starts: the same rows as in memory, so the same steps follow.
 """
 
 import warnings
-from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from coolhead.dask.blocks import (
     per_block,
 )
 from coolhead.numerics.checks import as_logits, check_domains
-from coolhead.numerics.moments import Rows, peak_rows, summarise_rows
+from coolhead.numerics.moments import peak_rows, summarise_rows
 from coolhead.numerics.solver import (
     Evaluate,
     Groups,
@@ -40,11 +39,7 @@ from coolhead.numerics.solver import (
 from coolhead.numerics.temperature import solving_dtype
 from coolhead.numerics.weights import check_weights, masked_message, masked_rows
 
-Found = TypeVar("Found")
-
-
-class MaskedLabels(Exception):
-    """Labels of masked classes, in data that were taken to have none."""
+_COLUMNS = ("logits", "labels", "codes", "weights", "scores")
 
 
 def fit_temperature(
@@ -59,10 +54,24 @@ def fit_temperature(
 
     Parameters
     ----------
-    logits : (n, k), or (n,) scores of a binary classifier.
-    labels, groups, sample_weight : (n,), in the same order.
-    classes : names of the classes in the order of the columns.
+    logits : Dask collection of shape (n_samples, n_classes) or (n_samples,)
+        Logits, or scores of a binary classifier.
+    labels : Dask collection of shape (n_samples,)
+        Labels, in the same order.
+    groups : Dask collection of shape (n_samples,), default=None
+        One temperature is fitted for each value.
+    sample_weight : Dask collection of shape (n_samples,), default=None
+        Weights of the rows.
+    classes : sequence of str, default=None
+        Names of the classes in the order of the columns.
 
+    Returns
+    -------
+    TemperatureFit
+        As in memory.
+
+    Notes
+    -----
     The data are read about four times; `persist` them first if they fit in the
     cluster's memory.
     """
@@ -73,89 +82,68 @@ def fit_temperature(
         names, codes = name_codes(table.pop("groups"))
         table["codes"] = codes.persist()
     n_groups = 1 if names is None else len(names)
-    solution, _ = without_masked(partial(solve_blocks, n_groups=n_groups), table)
+    solution, _ = solve_blocks(table, n_groups)
     return as_fit(solution, names)
 
 
-def without_masked(fit: Callable[[Table], Found], table: Table) -> tuple[Found, int]:
-    """Fit on the rows whose class is not masked; return how many were left out.
+def solve_blocks(table: Table, n_groups: int = 1) -> tuple[Solution, int]:
+    """Find the temperatures of the groups `codes` (all rows, if absent) of a table.
 
-    Such rows are rare: only a fit that meets one pays for the passes that find all.
+    Rows whose class is masked are left out, with a warning; returns how many.
     """
-    try:
-        return fit(table), 0
-    except MaskedLabels:
-        pass
-    names = ("logits", "labels", "weights")
-    columns = {name: table[name] for name in names if name in table}
-    weights = per_block(_unmasked_weights, columns, keep_rows=True).persist()
-    kept = {**table, "weights": weights}
-    n_rows, n_kept = (int(block_lengths(each).sum()) for each in (table, kept))
-    if not n_kept:
-        raise ValueError(
-            "labels holds a masked class in every row that counts; wanted a row whose "
-            "class has a probability above zero"
-        )
-    warnings.warn(masked_message(n_rows - n_kept, n_rows), stacklevel=4)
-    return fit(kept), n_rows - n_kept
-
-
-def solve_blocks(table: Table, n_groups: int = 1) -> Solution:
-    """Temperatures of the groups `codes` (all rows, if absent) of a table."""
     table = {name: table[name] for name in _COLUMNS if name in table}
     counts = _group_counts(table, n_groups)
     strides = warm_start_strides(counts.sum(axis=0))
     totals, sample = _look(table, counts, strides)
+    n_rows, n_kept = int(counts.sum()), int(totals.n_samples.sum())
+    if n_rows and not n_kept:
+        raise ValueError(
+            "labels holds a masked class in every row that counts; wanted a row whose "
+            "class has a probability above zero"
+        )
     if not totals.mass.any():
         raise ValueError("sample_weight is zero in every row; wanted one weight > 0")
     if not 1e-150 < totals.mass.max() < 1e150:
         # Only proportions count, and sums of such numbers would be no numbers.
         scaled = table["weights"].astype(np.float64) / totals.mass.max()
         return solve_blocks({**table, "weights": scaled}, n_groups)
+    if n_kept < n_rows:
+        warnings.warn(masked_message(n_rows - n_kept, n_rows), stacklevel=3)
     rough = None if strides is None else _rough(sample, totals.mass)
     evaluate = partial(_evaluate, table, totals.mass)
-    dtype = solving_dtype(table["logits"], int(totals.n_samples.sum()))
-    return solve(TemperatureProblem(totals, rough, evaluate, dtype))
+    dtype = solving_dtype(table["logits"], n_kept)
+    problem = TemperatureProblem(totals, rough, evaluate, dtype)
+    return solve(problem), n_rows - n_kept
 
 
-def _unmasked_weights(block: dict[str, np.ndarray]) -> np.ndarray:
+def name_codes(column: Any) -> tuple[np.ndarray, Any]:
+    """Return distinct values of a column, and the column with their numbers instead."""
+    table = {"names": column}
+    found = per_block(_distinct, table, dtype=object).compute()
+    names = np.unique(np.concatenate(list(found)))
+    dtype = np.min_scalar_type(len(names))
+    codes = per_block(_codes, table, dtype=dtype, keep_rows=True, order=names)
+    return names, codes
+
+
+def _distinct(block: dict[str, np.ndarray]) -> np.ndarray:
+    return np.unique(check_domains(block["names"], len(block["names"]), "groups"))
+
+
+def _codes(block: dict[str, np.ndarray], order: np.ndarray) -> np.ndarray:
+    names = check_domains(block["names"], len(block["names"]), "groups")
+    return np.searchsorted(order, names).astype(np.min_scalar_type(len(order)))
+
+
+def unmasked_weights(block: dict[str, np.ndarray]) -> np.ndarray:
+    """Return the weights of a block, zero where the class of a row is masked."""
     weights = block.get("weights", np.ones(len(block["labels"])))
     masked = masked_rows(as_logits(block["logits"]), block["labels"])
     return np.where(masked, 0.0, weights)
 
 
-def name_codes(column: Any) -> tuple[np.ndarray, Any]:
-    """Distinct values of a column, and the column with their numbers instead."""
-    found = per_block(_distinct, {"names": column}, dtype=object).compute()
-    names = np.unique(np.concatenate(list(found)))
-    codes = per_block(
-        _codes,
-        {"names": column},
-        dtype=np.min_scalar_type(len(names)),
-        keep_rows=True,
-        names_in_order=names,
-    )
-    return names, codes
-
-
-_COLUMNS = ("logits", "labels", "codes", "weights", "scores")
-
-
-def _distinct(block: dict[str, np.ndarray]) -> np.ndarray:
-    return np.unique(_names(block))
-
-
-def _names(block: dict[str, np.ndarray]) -> np.ndarray:
-    return check_domains(block["names"], len(block["names"]), "groups")
-
-
-def _codes(block: dict[str, np.ndarray], names_in_order: np.ndarray) -> np.ndarray:
-    codes = np.searchsorted(names_in_order, _names(block))
-    return codes.astype(np.min_scalar_type(len(names_in_order)))
-
-
 def _group_counts(table: Table, n_groups: int) -> np.ndarray:
-    """Rows of every block in every group, (blocks, groups)."""
+    """Count the rows of every block in every group, (blocks, groups)."""
     if "codes" not in table:
         return block_lengths(table)[:, None]
     columns = {name: table[name] for name in ("codes", "weights") if name in table}
@@ -170,15 +158,14 @@ def _count(block: dict[str, np.ndarray], n_groups: int) -> np.ndarray:
 def _look(
     table: Table, counts: np.ndarray, strides: np.ndarray | None
 ) -> tuple[Totals, list[tuple]]:
-    """Check every row; totals of the groups, and the rows to start from."""
+    """Check every row; return totals of the groups, and the rows to start from."""
     before = np.cumsum(counts, axis=0) - counts
     columns = {**table, PER_BLOCK: one_per_block(before)}
     parts = per_block(_look_at_block, columns, dtype=object, strides=strides)
     found = list(parts.compute())
-    sums = np.sum([totals for totals, _ in found], axis=0)
-    mass = sums[1]
-    means = sums[2:] / np.where(mass > 0, mass, 1.0)
-    totals = Totals(counts.sum(axis=0), mass, *means)
+    n_samples, mass, *sums = np.sum([totals for totals, _ in found], axis=0)
+    means = np.array(sums) / np.where(mass > 0, mass, 1.0)
+    totals = Totals(n_samples.astype(np.intp), mass, *means)
     return totals, [sample for _, sample in found if sample is not None]
 
 
@@ -188,35 +175,43 @@ def _look_at_block(
     before = block.pop(PER_BLOCK)[0]
     if not len(block["logits"]):
         return np.zeros((len(Totals._fields), len(before))), None
-    rows, groups, labels = _open(block, int(before.sum()), len(before))
+    try:
+        if "weights" in block:
+            check_weights(block["weights"], len(block["logits"]))
+        logits, labels, groups = _unmasked(block, len(before))
+        rows = summarise_rows(logits, labels, scores="scores" in block)
+    except ValueError as error:
+        first = int(before.sum())
+        raise ValueError(f"block from row {first} on: {error}") from None
     picked = np.zeros(0, np.intp)
     if strides is not None:
         picked = strided_rows(groups.codes, strides, before)
-    columns = (rows.logits, labels, groups.codes, groups.share)
+    columns = (logits, labels, groups.codes, groups.share)
     sample = tuple(column[picked] for column in columns)
     return np.array(group_totals(rows, groups)), sample
 
 
-def _open(
-    block: dict[str, np.ndarray], first_row: int, n_groups: int
-) -> tuple[Rows, Groups, np.ndarray]:
-    """Rows with their groups; the weights stand in for shares until mass is known."""
-    labels = block["labels"]
-    try:
-        logits = as_logits(block["logits"])
-        weights = block.get("weights", np.ones(len(logits)))
-        check_weights(weights, len(logits))
-        if masked_rows(logits, labels).any():
-            raise MaskedLabels("labels holds a masked class")
-        rows = summarise_rows(logits, labels, scores="scores" in block)
-    except ValueError as error:
-        raise ValueError(f"block from row {first_row} on: {error}") from None
+def _unmasked(
+    block: dict[str, np.ndarray], n_groups: int
+) -> tuple[np.ndarray, np.ndarray, Groups]:
+    """Return logits, labels and groups of the rows whose class is not masked.
+
+    The weights take the place of shares until the mass of the groups is known.
+    """
+    logits, labels = as_logits(block["logits"]), block["labels"]
     codes = block.get("codes", np.zeros(len(logits), np.uint8))
-    return rows, Groups(codes, np.asarray(weights), n_groups), labels
+    weights = np.asarray(block.get("weights", np.ones(len(logits))))
+    masked = masked_rows(logits, labels)
+    if masked.any():
+        kept = ~masked
+        logits, labels, codes, weights = (
+            column[kept] for column in (logits, labels, codes, weights)
+        )
+    return logits, labels, Groups(codes, weights, n_groups)
 
 
 def _rough(sample: list[tuple], mass: np.ndarray) -> Evaluate:
-    """The search's cheap beginning, in memory, on the rows that were brought back."""
+    """Return the cheap start of the search, in memory, on the rows brought back."""
     logits, labels, codes, weights = (
         np.concatenate(part) for part in zip(*sample, strict=True)
     )
@@ -255,10 +250,7 @@ def _sums_of_block(
     active: np.ndarray,
     precision: type[np.floating],
 ) -> np.ndarray:
-    logits, labels = as_logits(block["logits"]), block["labels"]
-    codes = block.get("codes", np.zeros(len(logits), np.uint8))
-    weights = block.get("weights", np.ones(len(logits)))
-    groups = Groups(codes, weights, len(log_inverse))
+    logits, labels, groups = _unmasked(block, len(log_inverse))
     rows = peak_rows(logits, labels)
     sums = group_sums(rows, groups, log_inverse, active, precision)
     return np.array(sums)[None]
