@@ -148,3 +148,16 @@ def test_few_differences_are_counted_and_many_are_refused():
 def test_a_network_alone_is_refused(tmp_path):
     with pytest.raises(TypeError, match="net is a Network; wanted a CalibratedModule"):
         export_onnx(Network(), tmp_path / "net.onnx")
+
+
+@pytest.mark.parametrize("size", [(1, 1), (5, 5)])
+def test_an_export_prints_nothing(tmp_path, capfd, size):
+    """The traced graph of (5, 5) fails, and torch printed it."""
+    pooled = torch.nn.AdaptiveAvgPool2d(size)
+    flat = torch.nn.Flatten(), torch.nn.Linear(3 * size[0] * size[1], 3)
+    net = torch.nn.Sequential(pooled, *flat)
+    logits = 4 * np.eye(3).repeat(2, axis=0)
+    calibrator = TemperatureScaling().fit(logits, [0, 0, 1, 1, 2, 0])
+    module = CalibratedModule(net, calibrator)
+    export_onnx(module, tmp_path / "net.onnx", torch.randn(4, 3, 16, 16))
+    assert capfd.readouterr() == ("", "")

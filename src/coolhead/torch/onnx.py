@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import onnxruntime
@@ -165,12 +166,14 @@ def _dynamo(
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Silence the exporters: the check afterwards says whether the graph is right."""
+    """Silence the exporters: the check afterwards shows whether the graph is right."""
     log = logging.getLogger("torch.onnx")
     level = log.level
     log.setLevel(logging.ERROR)
+    # Tracing that fails prints its graph, although torch says that its log is off.
+    unlogged = patch.object(torch._C, "_jit_onnx_log", lambda *_: None, create=True)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), unlogged:
             warnings.simplefilter("ignore")
             yield
     finally:
@@ -186,7 +189,7 @@ def _example_inputs(net: nn.Module, example: Any) -> tuple[Tensor, ...]:
 
 
 def typical_rows(calibrator: Any, n_rows: int = 64) -> tuple[np.ndarray, ...]:
-    """Logits and, if used, features such as the calibrator may have seen, float32."""
+    """Return logits and, if used, features like those of the fit, float32."""
     rng = np.random.default_rng(0)
     logits = rng.normal(scale=3, size=(n_rows, calibrator.n_classes_))
     n_features = getattr(calibrator, "n_features_", None)
@@ -205,7 +208,7 @@ def typical_rows(calibrator: Any, n_rows: int = 64) -> tuple[np.ndarray, ...]:
 
 
 def _input_names(net: nn.Module, n_inputs: int) -> list[str]:
-    """Names of the network's arguments, as far as it has names for them."""
+    """Return the names of the network's arguments, as far as it has names."""
     model = net.model if isinstance(net, CalibratedModule) else net
     positional = [
         name
@@ -220,7 +223,7 @@ Answers = dict[str, Any]
 
 
 class Batch(NamedTuple):
-    """Rows to compare on; features are None where the calibrator uses none."""
+    """Rows to compare on; features are None if the calibrator uses none."""
 
     name: str
     logits: np.ndarray
@@ -310,7 +313,7 @@ def check_agreement(
 def hostile_batches(
     logits: np.ndarray, features: np.ndarray | None = None
 ) -> list[Batch]:
-    """The rows given, and others made of them that put guards and bounds to work."""
+    """Return the given rows, and others made of them that reach guards and bounds."""
     largest = float(np.abs(logits).max()) or 1.0
     tied = logits.copy()
     tied[:, 1] = tied[:, 0] = logits.max(axis=1)
@@ -352,7 +355,7 @@ def _runner(
 
 
 def _observed(net: Any, inputs: Sequence[Tensor]) -> list[np.ndarray]:
-    """Logits and, if used, features that reach the calibrator; of many rows a few."""
+    """Return logits and, if used, features of the calibrator; of many rows a few."""
     seen = net._observe(*inputs) if isinstance(net, CalibratedModule) else inputs
     rows = rows_at(*seen) if seen[0].ndim > 2 else seen
     step = -(-len(rows[0]) // MOST_ROWS)
