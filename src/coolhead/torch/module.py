@@ -72,31 +72,31 @@ class CalibratedModule(nn.Module):
         return (*self.softmax.outputs, "logits", *["features"] * used)
 
     def forward(self, *inputs: Any, **named: Any) -> Tensor:
-        """Calibrated probabilities (n, k); takes what the network takes.
+        """Return calibrated probabilities (n, k); takes what the network takes.
 
         Logits (n, k, h, w) per pixel or (n, t, k) per token keep their shape.
         """
-        return self.details(*inputs, **named).probabilities
+        logits, features = self._observe(*inputs, **named)
+        if logits.ndim <= 2:
+            return self.softmax(logits, features)
+        return _at_positions(self.softmax(*rows_at(logits, features)), logits)
 
     def details(self, *inputs: Any, **named: Any) -> ModuleDetails:
-        """Probabilities with the logits, temperature and coverage of each row."""
+        """Return probabilities with logits, temperature and coverage of each row."""
         logits, features = self._observe(*inputs, **named)
         if logits.ndim <= 2:
             found = self.softmax.details(logits, features)
             return found._replace(features=features)
-        places, last = classes_last(logits), logits.ndim - 1
-        shape = places.shape[:-1]
         found = self.softmax.details(*rows_at(logits, features))
-        axis = find_class_axis(tuple(logits.shape))
-        probabilities = found.probabilities.reshape(places.shape).movedim(last, axis)
         temperature, covered = (
-            None if part is None else part.reshape(shape)
+            None if part is None else part.reshape(classes_last(logits).shape[:-1])
             for part in (found.temperature, found.covered)
         )
+        probabilities = _at_positions(found.probabilities, logits)
         return ModuleDetails(probabilities, logits, temperature, covered, features)
 
     def _observe(self, *inputs: Any, **named: Any) -> tuple[Tensor, Tensor | None]:
-        """Logits and features of one call of the network."""
+        """Return logits and features of one call of the network."""
         logits, features = split_output(self.model(*inputs, **named))
         if self.softmax.n_features is None:
             return logits, None
@@ -113,8 +113,14 @@ class CalibratedModule(nn.Module):
         return logits, pool(features, self.feature_layer or "the network")
 
 
+def _at_positions(rows: Tensor, logits: Tensor) -> Tensor:
+    """Bring rows (m, k) of `rows_at` into the shape of the logits."""
+    axis = find_class_axis(tuple(logits.shape))
+    return rows.reshape(classes_last(logits).shape).movedim(logits.ndim - 1, axis)
+
+
 def _with_arguments_of(model: nn.Module) -> Callable:
-    """`CalibratedModule.forward` with the signature of the network's own."""
+    """Return `CalibratedModule.forward` with the signature of the network's own."""
     try:
         own = signature(model.forward)
     except ValueError:  # a traced network has no names for its arguments
@@ -132,7 +138,7 @@ def _with_arguments_of(model: nn.Module) -> Callable:
 
 
 def split_output(output: Any) -> tuple[Tensor, Tensor | None]:
-    """Logits and, if a network returned them beside, features.
+    """Return logits and, if the network returned them too, features.
 
     One unit of output is the margin of class 1: its logits are [0, m].
     """
@@ -153,7 +159,7 @@ def split_output(output: Any) -> tuple[Tensor, Tensor | None]:
 
 
 def _is_one_unit(logits: Tensor) -> bool:
-    """Whether these are (n, 1), the margins of class 1, as binary networks give."""
+    """Return whether these are (n, 1), margins of class 1, as of binary networks."""
     if not torch.jit.is_tracing():  # pyright: ignore[reportPrivateImportUsage]
         return logits.ndim == 2 and logits.shape[1] == 1
     with warnings.catch_warnings():

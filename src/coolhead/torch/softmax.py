@@ -12,12 +12,21 @@ from coolhead.torch.temperature import Exact, NearestCenter, possible
 
 
 class ModuleDetails(NamedTuple):
-    """What a calibrated network can say about each row.
+    """Results of a calibrated network for each row.
 
-    probabilities : (n, k) calibrated; logits : (n, k) of the network; temperature :
-    (n,), None for methods that change the scores otherwise; covered : (n,) bool, False
-    where the calibration data had nothing like this row, None where the calibrator has
-    no clusters to tell; features : (n, d) of the network, None where they are not used.
+    Attributes
+    ----------
+    probabilities : Tensor of shape (n_samples, n_classes)
+        Calibrated probabilities.
+    logits : Tensor of shape (n_samples, n_classes)
+        Logits of the network.
+    temperature : Tensor of shape (n_samples,) or None
+        T(x); None for methods that change the scores otherwise.
+    covered : Tensor of shape (n_samples,) or None
+        False if the calibration data had no such rows; None if the calibrator has no
+        clusters.
+    features : Tensor of shape (n_samples, n_features) or None
+        Features of the network; None if they are not used.
     """
 
     probabilities: Tensor
@@ -32,8 +41,11 @@ class CalibratedSoftmax(nn.Module):
 
     Parameters
     ----------
-    calibrator : any fitted calibrator, save those that wrap code of other libraries.
+    calibrator : Calibrator
+        Fitted; not one that wraps code of other libraries.
 
+    Notes
+    -----
     Binary scores (n,) are taken as the logits [0, s]. Half-precision logits give
     single-precision probabilities. A class with the logit -inf has probability zero; a
     row with NaN or inf has NaN.
@@ -60,25 +72,33 @@ class CalibratedSoftmax(nn.Module):
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """Names of what it can say about a row beside its logits."""
+        """Names of the outputs of `details` beside the logits."""
         temperature = isinstance(self.probabilities, Cooled)
         covered = self.coverage is not None
-        return (
-            "probabilities",
-            *["temperature"] * temperature,
-            *["covered"] * covered,
-        )
+        names = {"probabilities": True, "temperature": temperature, "covered": covered}
+        return tuple(name for name, known in names.items() if known)
 
     def forward(self, logits: Tensor, features: Tensor | None = None) -> Tensor:
-        return self.details(logits, features).probabilities
+        return self._predict(*self._checked(logits, features))[0]
 
     def details(self, logits: Tensor, features: Tensor | None = None) -> ModuleDetails:
-        """Probabilities with the logits, temperature and coverage of each row."""
+        """Return probabilities with logits, temperature and coverage of each row."""
         logits, features = self._checked(logits, features)
-        broken = _broken(torch.where(possible(logits), logits, 0.0))
+        probabilities, temperature = self._predict(logits, features)
+        covered = None if self.coverage is None else self.coverage(features)
+        return ModuleDetails(probabilities, logits, temperature, covered)
+
+    def _predict(
+        self, logits: Tensor, features: Tensor | None
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return probabilities and temperature, NaN for rows with NaN or infinity."""
+        # A broken feature has no nearest centre, a broken logit no bin: they must not
+        # end as a plausible probability.
+        total = torch.where(possible(logits), logits, 0.0).double().sum(dim=1)
         if features is not None:
-            broken = broken | _broken(features)
-        temperature = covered = None
+            total = total + features.double().sum(dim=1)
+        broken = total.isnan() | total.isinf()
+        temperature = None
         if isinstance(self.probabilities, Cooled):
             temperature = self.probabilities.temperature(logits, features)
             temperature = torch.where(broken, torch.nan, temperature)
@@ -86,11 +106,9 @@ class CalibratedSoftmax(nn.Module):
         else:
             probabilities = self.probabilities(logits, features)
             probabilities = torch.where(broken[:, None], torch.nan, probabilities)
-        if self.coverage is not None:
-            covered = self.coverage(features)
         if logits.dtype != torch.float64:
             probabilities = probabilities.float()
-        return ModuleDetails(probabilities, logits, temperature, covered)
+        return probabilities, temperature
 
     def _checked(
         self, logits: Tensor, features: Tensor | None
@@ -102,16 +120,6 @@ class CalibratedSoftmax(nn.Module):
             return logits, None
         _check_width("features", features, self.n_features)
         return logits, features
-
-
-def _broken(rows: Tensor) -> Tensor:
-    """Which rows hold NaN or infinity, (n,) bool.
-
-    A broken feature has no nearest centre, a broken logit no bin: they must not end as
-    a plausible probability.
-    """
-    total = rows.double().sum(dim=1)
-    return total.isnan() | total.isinf()
 
 
 class Covered(Exact):

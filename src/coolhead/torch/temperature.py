@@ -1,6 +1,6 @@
 """T(x) as torch modules, built from fitted calibrators.
 
-To teach a new calibrator, unless its T is constant, to torch, write a small module with
+For a new calibrator, unless its T is constant, write a small module with
 ``forward(logits, features) -> (n,)`` and register a function that builds it.
 """
 
@@ -40,7 +40,7 @@ from coolhead.shift.clusters import Clusters
 
 @singledispatch
 def temperature_module(calibrator: Any) -> nn.Module:
-    """The module ``forward(logits, features) -> T (n,)`` of a fitted calibrator."""
+    """Return the module ``forward(logits, features) -> T (n,)`` of a calibrator."""
     if is_constant(type(calibrator)):
         return Constant(calibrator)
     raise TypeError(
@@ -51,7 +51,7 @@ def temperature_module(calibrator: Any) -> nn.Module:
 
 
 def is_constant(kind: type) -> bool:
-    """Whether calibrators of this class have one T for all rows: needs no teaching."""
+    """Return whether calibrators of this class have one T for all rows."""
     base, asked = TemperatureCalibrator, ("temperature", "_temperature", "_predict")
     return issubclass(kind, base) and all(
         getattr(kind, name) is getattr(base, name) for name in asked
@@ -61,15 +61,14 @@ def is_constant(kind: type) -> bool:
 class Exact(nn.Module):
     """A module whose numbers stay in double precision.
 
-    A temperature may hang on which of two centres is nearer: the network around it
-    may be halved, T(x) may not.
+    A temperature may depend on which of two centres is nearer: the network around it
+    may run in half precision, T(x) may not.
     """
 
     def keep(self, **values: Any) -> None:
-        """Remember arrays or numbers as buffers of double precision."""
+        """Store arrays or numbers as buffers of double precision."""
         for name, value in values.items():
-            tensor = torch.tensor(np.asarray(value, np.float64))
-            self.register_buffer(name, tensor)
+            self.register_buffer(name, torch.tensor(np.asarray(value, np.float64)))
 
     if TYPE_CHECKING:
 
@@ -101,7 +100,7 @@ class NearestCenter(Exact):
     def __init__(self, clusters: Clusters):
         super().__init__()
         self.scaled = Scaled(clusters)
-        # Seen from their middle, as in `Clusters.assign`.
+        # Relative to their middle, as in `Clusters.assign`.
         middle = clusters.centers.mean(axis=0)
         centers = clusters.centers - middle
         norms = np.vecdot(centers, centers)
@@ -115,7 +114,7 @@ class NearestCenter(Exact):
 
 
 class Scaled(Exact):
-    """Features in the space that the centres live in."""
+    """Features in the space of the centres."""
 
     def __init__(self, clusters: Clusters):
         super().__init__()
@@ -133,15 +132,15 @@ class Scaled(Exact):
 
 
 def possible(logits: Tensor) -> Tensor:
-    """Classes that can be, (n, k) bool: a logit of minus infinity has probability zero.
+    """Return which classes are not masked, (n, k) bool: -inf has probability zero.
 
-    What a module computes, it computes as if the other classes did not exist.
+    Modules compute as if the masked classes did not exist.
     """
     return logits != -torch.inf
 
 
 def unit_length(rows: Tensor) -> Tensor:
-    """Rows of length one; those of zeros stay."""
+    """Return rows of length one; rows of zeros stay."""
     length = rows.square().sum(dim=1, keepdim=True).sqrt()
     return rows / torch.where(length > 0, length, 1.0)
 
@@ -188,7 +187,7 @@ class OnLine(Exact):
 
 @temperature_module.register(TemperatureEnsemble)
 class HarmonicMean(nn.Module):
-    """The temperature that the mean of the members' scaled logits amounts to."""
+    """The temperature that equals the mean of the members' scaled logits."""
 
     def __init__(self, calibrator: TemperatureEnsemble):
         super().__init__()
@@ -202,7 +201,7 @@ class HarmonicMean(nn.Module):
 
 @temperature_module.register(OffsetTemperature)
 class Moved(Exact):
-    """Another module's T(x), with log T moved and stretched around its middle."""
+    """T(x) of another module, with log T shifted and scaled around its middle."""
 
     def __init__(self, calibrator: OffsetTemperature):
         super().__init__()
@@ -243,37 +242,31 @@ class Descriptors(Exact):
         )
 
     def forward(self, logits: Tensor, features: Tensor) -> Tensor:
-        columns = [getattr(self, name)(logits, features) for name in self.names]
-        return torch.cat(columns, dim=1)
+        columns: dict[str, Tensor] = {}
+        if "neighbour_distance" in self.names:
+            columns["neighbour_distance"] = self._neighbour_distance(features)
+        if {"feature_length", "principal_components"} & set(self.names):
+            apart = (features.double() - self.center) / self.scale
+            apart = apart.clamp(-FURTHEST, FURTHEST)
+            squares = apart.square().sum(dim=1, keepdim=True)
+            columns["feature_length"] = 0.5 * squares.clamp(min=TINIEST).log()
+            columns["principal_components"] = apart @ self.components.T
+        if {"logit_peak", "logit_margin"} & set(self.names):
+            height, margin = _peaks(logits, self.reach)
+            columns["logit_peak"] = height.log()
+            columns["logit_margin"] = margin / height
+        return torch.cat([columns[name] for name in self.names], dim=1)
 
-    def neighbour_distance(self, logits: Tensor, features: Tensor) -> Tensor:
-        directions = _unit_rows(features)
+    def _neighbour_distance(self, features: Tensor) -> Tensor:
+        size = features.abs().amax(dim=1, keepdim=True)
+        directions = unit_length((features / torch.where(size > 0, size, 1.0)).float())
         order = (directions @ self.points.T).topk(self.n_neighbours, dim=1).indices
         found = self.points[order[:, -1]]
         # As `descriptors._cosine_distance` does, for the same digits.
         apart = directions.double() - found.double()
-        zeros = [(part == 0).all(dim=1, keepdim=True) for part in (directions, found)]
-        squares = apart.square().sum(dim=1, keepdim=True) + zeros[0].double()
-        distance = 0.5 * (squares + zeros[1].double())
-        return distance.clamp(min=SMALLEST_DISTANCE).log()
-
-    def feature_length(self, logits: Tensor, features: Tensor) -> Tensor:
-        squares = self._from_center(features).square().sum(dim=1, keepdim=True)
-        return 0.5 * squares.clamp(min=TINIEST).log()
-
-    def principal_components(self, logits: Tensor, features: Tensor) -> Tensor:
-        return self._from_center(features) @ self.components.T
-
-    def logit_peak(self, logits: Tensor, features: Tensor) -> Tensor:
-        return _peaks(logits, self.reach)[0].log()
-
-    def logit_margin(self, logits: Tensor, features: Tensor) -> Tensor:
-        height, margin = _peaks(logits, self.reach)
-        return margin / height
-
-    def _from_center(self, features: Tensor) -> Tensor:
-        apart = (features.double() - self.center) / self.scale
-        return apart.clamp(-FURTHEST, FURTHEST)
+        squares = apart.square().sum(dim=1, keepdim=True) + (size == 0).double()
+        zeros = (found == 0).all(dim=1, keepdim=True).double()
+        return (0.5 * (squares + zeros)).clamp(min=SMALLEST_DISTANCE).log()
 
 
 @temperature_module.register(ShiftAwareTemperature)
@@ -302,7 +295,7 @@ class LogLinear(Exact):
 
 @temperature_module.register(SelectByDomain)
 class LogMean(Exact):
-    """The weighted mean of several temperatures, taken and kept in bounds in log T."""
+    """The weighted mean of several temperatures, taken and bounded in log T."""
 
     def __init__(self, calibrator: SelectByDomain):
         super().__init__()
@@ -317,14 +310,8 @@ class LogMean(Exact):
         return mean.clamp(self.bounds[0], self.bounds[1]).exp()
 
 
-def _unit_rows(features: Tensor) -> Tensor:
-    size = features.abs().amax(dim=1, keepdim=True)
-    scaled = (features / torch.where(size > 0, size, 1.0)).float()
-    return unit_length(scaled)
-
-
 def _peaks(logits: Tensor, reach: float) -> tuple[Tensor, Tensor]:
-    """Largest minus mean and largest minus second largest logit, (n, 1) each.
+    """Return largest minus mean and minus second largest logit, (n, 1) each.
 
     Masked classes as in `descriptors._peaks`.
     """
