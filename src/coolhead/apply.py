@@ -29,17 +29,25 @@ def apply_calibrator(
 
     Parameters
     ----------
-    calibrator : fitted.
-    opened : by `open_predictions`.
-    out : a .parquet, .arrow or .csv table, or .npy for the probabilities alone.
-    input : "logits" or "probabilities".
-    monitor : counts every block, labels included where the file has them.
-    progress : called with the number of rows of every block that is done.
-    n_rows : rows per block.
+    calibrator : Calibrator
+        Fitted.
+    opened : PredictionFile
+        Opened by `open_predictions`.
+    out : str or PathLike
+        A .parquet, .arrow or .csv table, or .npy for the probabilities alone.
+    input : {"logits", "probabilities"}, default="logits"
+        Content of the file.
+    monitor : DriftMonitor, default=None
+        Gets every block, with its labels if the file has them.
+    progress : callable, default=None
+        Called with the number of rows of every block that is done.
+    n_rows : int, default=None
+        Rows per block.
 
     Returns
     -------
-    Number of rows written.
+    int
+        Number of rows written.
     """
     check_output(out, inputs=[opened.path], endings=ENDINGS)
     check_columns(calibrator, opened)
@@ -97,7 +105,7 @@ def check_columns(calibrator: Any, opened: PredictionFile) -> None:
 def details_of(
     calibrator: Any, block: Block, opened: PredictionFile
 ) -> PredictionDetails:
-    """Details of a block; what is wrong with it names the file."""
+    """Return the details of a block; errors name the file."""
     try:
         return calibrator.details(block.logits, block.features)
     except ValueError as error:
@@ -107,7 +115,7 @@ def details_of(
 def _written(
     details: PredictionDetails, block: Block, class_names: tuple[str, ...] | None
 ) -> Written:
-    """Columns of the result; classes by name where names are known."""
+    """Return the columns of the result, with names of classes if they are known."""
     columns: dict[str, np.ndarray | None] = {
         "predicted": details.probabilities.argmax(axis=1),
         "confidence": details.probabilities.max(axis=1),

@@ -68,9 +68,10 @@ def lazy_names(
     Parameters
     ----------
     package : str
+        Full name of the package.
     homes : mapping of str to list of str
         Modules of the package, and the names that each defines.
-    subpackages : tuple of str
+    subpackages : tuple of str, default=()
         Subpackages that are namespaces of their own.
     moved : mapping of str to str, default=None
         Names of the version before, and the full name of the object in this one. They
@@ -94,7 +95,7 @@ def lazy_names(
 
 
 def _moved_object(before: str, now: str) -> Any:
-    """Import an object by the name it has now, with a warning that tells the name."""
+    """Import an object by the name it has now, with a warning that names it."""
     warnings.warn(
         f"{before} is now {now}; the old name goes in the next version",
         DeprecationWarning,
@@ -104,15 +105,15 @@ def _moved_object(before: str, now: str) -> Any:
         return imported(now)
 
 
-def imported(place: str) -> Any:
+def imported(path: str) -> Any:
     """Import an object by its full name; it may be a module itself."""
-    module, _, name = place.rpartition(".")
+    module, _, name = path.rpartition(".")
     found = import_module(module)
-    return getattr(found, name) if hasattr(found, name) else import_module(place)
+    return getattr(found, name) if hasattr(found, name) else import_module(path)
 
 
 class MovedModule(ModuleType):
-    """A module of the version before, which hands out the names of its successor."""
+    """A module of the version before, with the names of its successor."""
 
     def __init__(self, before: str, now: str):
         super().__init__(before)

@@ -31,7 +31,7 @@ UNUSUAL = re.compile(r"[^\w\-. :/]")  # in the name of a metric
 
 
 class CalibratedModel:
-    """What `mlflow.pyfunc.load_model` gives: tables in, tables out.
+    """The model that `mlflow.pyfunc.load_model` returns: tables in, tables out.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class CalibratedModel:
         self.model = model
 
     def predict(self, X: Any, params: Any = None) -> Any:
-        """A pandas frame: `prob_*` of every class, `predicted` and `confidence`."""
+        """Return a pandas frame: `prob_*` of every class, `predicted`, `confidence`."""
         import pandas
 
         probabilities = self.model.predict_proba(X)
@@ -73,17 +73,22 @@ def log_model(
 
     Parameters
     ----------
-    model : it is written by `save_calibrator`, as a file that runs no code. What MLflow
-        itself puts around it names the module that reads it: trust it like code.
-    name : of the logged model.
-    trusted : types inside the estimator beyond scikit-learn's plain ones, as in
+    model : CalibratedClassifier
+        Fitted. `save_calibrator` writes it as a file that runs no code. The files that
+        MLflow adds name the module that reads it: trust them like code.
+    name : str, default="model"
+        Name of the logged model.
+    trusted : sequence of str, default=()
+        Types inside the estimator beyond scikit-learn's plain ones, as in
         `save_calibrator`; a refusal lists them.
-    settings : further arguments of `mlflow.pyfunc.log_model`, such as `signature`,
+    **settings : dict
+        Further arguments of `mlflow.pyfunc.log_model`, such as `signature`,
         `input_example` or `registered_model_name`.
 
     Returns
     -------
-    mlflow's `ModelInfo`; ``mlflow.pyfunc.load_model(info.model_uri).predict(X)``.
+    ModelInfo
+        Of MLflow; ``mlflow.pyfunc.load_model(info.model_uri).predict(X)``.
 
     Examples
     --------
@@ -118,14 +123,14 @@ def log_model(
 
 
 def requirements(model: CalibratedClassifier) -> list[str]:
-    """The packages, with their versions here, that a logged model is read with."""
+    """Return the packages, with their versions, that a logged model needs."""
     used = ["coolhead", "numpy", "scikit-learn", "pandas"]
     family = package_of(innermost(model.estimator_))
     return [f"{name}=={version(name)}" for name in [*used, family] if name]
 
 
 def _load_pyfunc(path: str, model_config: dict[str, Any] | None = None) -> Any:
-    """The other half of `log_model`, which MLflow calls by this name."""
+    """Read a model of `log_model`; MLflow calls this name."""
     trusted = (model_config or {}).get("trusted", ())
     return CalibratedModel(load_calibrator(path, trusted=trusted))
 
@@ -147,10 +152,26 @@ def log_evaluation(
 
     Parameters
     ----------
-    model : a fitted `CalibratedClassifier`, or a calibrator of logits.
-    data, y, sample_domain : X, labels and domains of rows that nobody learned from; for
-        a calibrator of logits, a `DomainArchive` with labels alone.
-    fitted_on, source, n_draws : see `coolhead.evaluate.evaluate_domains`.
+    model : CalibratedClassifier or Calibrator
+        Fitted.
+    data : array-like, table or DomainArchive
+        X of rows that nothing was fitted on; for a calibrator of logits, a
+        `DomainArchive` with labels.
+    y : array-like of shape (n_samples,), default=None
+        Labels, beside X.
+    sample_domain : array-like of shape (n_samples,), default=None
+        Domains, beside X.
+    fitted_on : iterable of str, default=None
+        As in `coolhead.evaluate.evaluate_domains`.
+    source : iterable of str, default=()
+        As in `coolhead.evaluate.evaluate_domains`.
+    n_draws : int, default=1000
+        As in `coolhead.evaluate.evaluate_domains`.
+
+    Returns
+    -------
+    list of DomainScores
+        One for each domain, after that of all rows.
 
     Examples
     --------
@@ -182,7 +203,7 @@ def log_evaluation(
 
 
 def metrics_of(lines: Sequence[DomainScores]) -> dict[str, float]:
-    """`{"ece_after/DOMAIN": value}`; what MLflow allows in no name becomes _.
+    """Return `{"ece_after/DOMAIN": value}`; characters that MLflow forbids become _.
 
     Examples
     --------
@@ -214,7 +235,7 @@ def metrics_of(lines: Sequence[DomainScores]) -> dict[str, float]:
 def _archive(
     model: CalibratedClassifier, X: Any, y: Any, domains: Any
 ) -> DomainArchive:
-    """Logits and features of the classifier, as its calibrator sees them."""
+    """Return logits and features of the classifier, as its calibrator gets them."""
     if y is None:
         raise ValueError("y is missing; wanted the labels of the rows")
     known = np.array(check_names(model.calibrated_classes, "classes_"))

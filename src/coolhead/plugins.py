@@ -1,4 +1,4 @@
-"""The end of an error sentence: which name was probably meant."""
+"""Objects of users by name, and suggestions for names that are unknown."""
 
 import sys
 from collections.abc import Iterable
@@ -12,7 +12,7 @@ MOST_LISTED = 20
 
 
 def suggest(wrong: str, known: Iterable[str]) -> str:
-    """'; did you mean X?' or the known names, to end an error message."""
+    """Return '; did you mean X?' or the known names, to end an error message."""
     names = [str(name) for name in known]
     by_case = {name.casefold(): name for name in names}
     close = get_close_matches(wrong.casefold(), by_case, n=1, cutoff=0.5)
@@ -27,24 +27,24 @@ METHODS = "coolhead.methods"
 
 
 def installed_methods() -> dict[str, EntryPoint]:
-    """Methods that packages offer under the entry point ``coolhead.methods``."""
+    """Return the methods that packages offer as entry points ``coolhead.methods``."""
     return {point.name: point for point in entry_points(group=METHODS)}
 
 
 def is_plugin(name: str) -> bool:
-    """Whether a name points to an object of the user."""
+    """Return whether a name is that of an object of the user."""
     return name.startswith(PREFIX) or name in installed_methods()
 
 
 def load_plugin(name: str) -> Any:
-    """The object behind ``python:MODULE:NAME`` or the name of an installed method.
+    """Return the object ``python:MODULE:NAME``, or an installed method by its name.
 
-    The current folder counts as a place of modules.
+    Modules are also found in the current folder.
     """
     if not name.startswith(PREFIX) and name in installed_methods():
         return _load_installed(name)
-    _, _, place = name.partition(":")
-    module, _, wanted = place.partition(":")
+    _, _, path = name.partition(":")
+    module, _, wanted = path.partition(":")
     if not module or not wanted:
         raise ValueError(f"{name!r} names no object; wanted python:MODULE:NAME")
     here = str(Path.cwd())
@@ -61,7 +61,7 @@ def load_plugin(name: str) -> Any:
 
 
 def full_name(found: type) -> str:
-    """MODULE.CLASS, as files name their types."""
+    """Return MODULE.CLASS, as files name their types."""
     return f"{found.__module__}.{found.__qualname__}"
 
 

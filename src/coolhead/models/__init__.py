@@ -1,6 +1,6 @@
-"""The logits of a model of any make: one file for each family.
+"""The logits of models of any library.
 
-None of the families is imported here; a model that exists brought its own.
+No library is imported here: a model that exists has imported its own.
 """
 
 from coolhead.models.dense import dense_rows, predict_dense

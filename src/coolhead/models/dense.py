@@ -14,10 +14,18 @@ IGNORED = -100  # what torch's cross entropy leaves out by default
 class DenseRows(NamedTuple):
     """Pixels or tokens as rows.
 
-    logits : (m, k), a row for each place that is kept; labels : (m,) or None.
-    kept : (n, ...) bool, the places that have a row: all but those of `ignore_index`.
-    class_axis : where the classes stood.
-    features : (m, d) of the same rows, or None.
+    Attributes
+    ----------
+    logits : ndarray of shape (m, n_classes)
+        A row for each position that is kept.
+    labels : ndarray of shape (m,) or None
+        Their labels.
+    kept : ndarray of bool
+        The positions that have a row: all but those of `ignore_index`.
+    class_axis : int
+        Axis of the classes.
+    features : ndarray of shape (m, n_features) or None
+        Features of the same rows.
     """
 
     logits: np.ndarray
@@ -27,7 +35,7 @@ class DenseRows(NamedTuple):
     features: np.ndarray | None = None
 
     def restore(self, values: np.ndarray) -> np.ndarray:
-        """Values (m,) or (m, k) of the rows in their places, NaN where none was kept.
+        """Put values (m,) or (m, k) of the rows back, NaN where none was kept.
 
         Probabilities (m, k) come back in the shape of the logits.
         """
@@ -49,18 +57,32 @@ def dense_rows(
     most: int | None = None,
     random_state: Any = 0,
 ) -> DenseRows:
-    """Rows of logits (n, k, h, w) per pixel, or (n, t, k) per token.
+    """Return rows of logits (n, k, h, w) per pixel, or (n, t, k) per token.
 
     Parameters
     ----------
-    logits : more than two dimensions, one of them the classes.
-    labels : (n, h, w) or (n, t), of which `ignore_index` is left out.
-    features : (n, d, h', w') or (n, t', d), such as the map of a layer. A map may be
-        coarser or finer: a place takes what lies at the same share of the way.
-    class_axis : where the classes are; by default what is left when the shape of the
-        labels is taken away; without labels 1 of four dimensions, the last of three.
-    most : so many rows at most, drawn with `random_state`; a temperature needs
-        thousands of pixels, not millions.
+    logits : array-like with more than two dimensions
+        One of the dimensions is that of the classes.
+    labels : array-like of shape (n, h, w) or (n, t), default=None
+        Positions with the label `ignore_index` are left out.
+    features : array-like of shape (n, d, h', w') or (n, t', d), default=None
+        Such as the map of a layer. A map may be coarser or finer: a position takes the
+        features at the same share of the length.
+    class_axis : int, default=None
+        Axis of the classes; by default the axis that the labels lack; without labels 1
+        of four dimensions, the last of three.
+    ignore_index : int, default=-100
+        Label of positions to leave out.
+    most : int, default=None
+        At most so many rows, drawn with `random_state`; a temperature needs thousands
+        of pixels, not millions.
+    random_state : int or Generator, default=0
+        Seed of the draw.
+
+    Returns
+    -------
+    DenseRows
+        The rows and their positions.
 
     Examples
     --------
@@ -70,12 +92,12 @@ def dense_rows(
     ((128, 5), (2, 5, 8, 8))
     """
     array, axis = _dense(logits, class_axis, labels)
-    places = np.moveaxis(array, axis, -1)
-    shape = places.shape[:-1]
+    positions = np.moveaxis(array, axis, -1)
+    shape = positions.shape[:-1]
     given = None if labels is None else np.asarray(readable(labels, "labels"))
     if given is not None and given.shape != shape:
         raise ValueError(
-            f"labels has shape {given.shape}; wanted {shape}, one for each place of "
+            f"labels has shape {given.shape}; wanted {shape}, one for each position of "
             f"logits {array.shape} (several crops of a row: the mean of their logits)"
         )
     kept = np.ones(shape, bool) if given is None else given != ignore_index
@@ -85,23 +107,34 @@ def dense_rows(
         kept = np.isin(np.arange(kept.size), chosen).reshape(shape)
     own = None if given is None else given[kept]
     if features is None:
-        return DenseRows(places[kept], own, kept, axis)
+        return DenseRows(positions[kept], own, kept, axis)
     found = _features_at(_feature_map(features, shape), shape, np.nonzero(kept))
-    return DenseRows(places[kept], own, kept, axis, found)
+    return DenseRows(positions[kept], own, kept, axis, found)
 
 
 def predict_dense(
     calibrator: Any, logits: Any, features: Any = None, *, class_axis: int | None = None
 ) -> np.ndarray:
-    """Calibrated probabilities of every place, in the shape of the logits.
+    """Return calibrated probabilities of every position, in the shape of the logits.
 
-    Rows and their features exist only a block at a time, so a map of features of many
-    pixels is never spread out as a whole.
+    Rows and their features exist only a block at a time, so a large map of features is
+    never copied as a whole.
 
     Parameters
     ----------
-    calibrator : fitted, on `dense_rows` or on rows of any other kind.
-    logits, features, class_axis : as for `dense_rows`.
+    calibrator : Calibrator
+        Fitted, on `dense_rows` or on any other rows.
+    logits : array-like with more than two dimensions
+        As for `dense_rows`.
+    features : array-like, default=None
+        As for `dense_rows`.
+    class_axis : int, default=None
+        As for `dense_rows`.
+
+    Returns
+    -------
+    ndarray
+        Probabilities, in the shape of the logits.
 
     Examples
     --------
@@ -114,22 +147,22 @@ def predict_dense(
     """
     check_calibrator(calibrator)
     array, axis = _dense(logits, class_axis)
-    places = np.moveaxis(array, axis, -1)
-    shape, n_classes = places.shape[:-1], places.shape[-1]
+    positions = np.moveaxis(array, axis, -1)
+    shape, n_classes = positions.shape[:-1], positions.shape[-1]
     grid = None if features is None else _feature_map(features, shape)
     width = n_classes + (0 if grid is None else grid.shape[-1])
-    found = np.empty(places.shape, computing_dtype(array))
+    found = np.empty(positions.shape, computing_dtype(array))
     for rows in row_blocks(int(np.prod(shape)), width):
         index = np.unravel_index(np.arange(rows.start, rows.stop), shape)
         own = None if grid is None else _features_at(grid, shape, index)
-        found[index] = calibrator.predict_proba(places[index], own)
+        found[index] = calibrator.predict_proba(positions[index], own)
     return np.moveaxis(found, -1, axis)
 
 
 def _dense(
     logits: Any, class_axis: int | None, labels: Any = None
 ) -> tuple[np.ndarray, int]:
-    """Logits of more than two dimensions, and where the classes are."""
+    """Return logits of more than two dimensions, and the axis of the classes."""
     array = real_array(logits, "logits")
     if array.ndim < 3:
         raise ValueError(
@@ -140,32 +173,32 @@ def _dense(
     return array, axis if class_axis is None else class_axis % array.ndim
 
 
-def _feature_map(features: Any, places: tuple[int, ...]) -> np.ndarray:
-    """Features with their own dimension last; the others belong to the places."""
+def _feature_map(features: Any, positions: tuple[int, ...]) -> np.ndarray:
+    """Return features with their own dimension last, behind those of the positions."""
     array = real_array(features, "features")
-    if array.ndim != len(places) + 1 or len(array) != places[0]:
-        wanted = "(n, d, h, w)" if len(places) == 3 else "(n, t, d)"
+    if array.ndim != len(positions) + 1 or len(array) != positions[0]:
+        wanted = "(n, d, h, w)" if len(positions) == 3 else "(n, t, d)"
         raise ValueError(
-            f"features has shape {array.shape}; wanted {wanted} with n = {places[0]}, "
-            "as the logits have"
+            f"features has shape {array.shape}; wanted {wanted} with n = "
+            f"{positions[0]}, as the logits have"
         )
     return np.moveaxis(array, find_class_axis(array.shape), -1)
 
 
 def _features_at(
-    grid: np.ndarray, places: tuple[int, ...], index: tuple[np.ndarray, ...]
+    grid: np.ndarray, positions: tuple[int, ...], index: tuple[np.ndarray, ...]
 ) -> np.ndarray:
-    """(m, d) of the places `index`, from a grid of any fineness."""
-    sizes = zip(index, grid.shape, places, strict=False)
+    """Return features (m, d) at the positions `index`, from a grid of any size."""
+    sizes = zip(index, grid.shape, positions, strict=False)
     return grid[tuple(at * own // wanted for at, own, wanted in sizes)]
 
 
 def find_class_axis(
     shape: tuple[int, ...], without: tuple[int, ...] | None = None
 ) -> int:
-    """Where the classes are among the dimensions of logits.
+    """Return the axis of the classes.
 
-    without : the shape of the labels, which is that of the logits without the classes.
+    The shape `without` is that of the labels: of the logits without the classes.
     """
     usual = 1 if len(shape) > 3 else len(shape) - 1
     if without is None:

@@ -1,4 +1,4 @@
-"""scikit-learn's classifiers, and those that follow its manners."""
+"""Logits and leaves of the models of each library."""
 
 import json
 import re
@@ -20,7 +20,7 @@ from coolhead.numerics.checks import as_logits, real_array
 
 
 def scikit_learn_logits(model: Any, X: Any) -> Reading:
-    """Scores; else log-probabilities as the model itself has them, or our own."""
+    """Return scores, else log-probabilities of the model or of its probabilities."""
     if hasattr(model, "decision_function"):
         scores = as_logits(model.decision_function(X), "decision_function(X)")
         return Reading(one_per_class(scores, model))
@@ -49,63 +49,56 @@ def one_per_class(scores: np.ndarray, model: Any) -> np.ndarray:
 
 
 def scikit_learn_leaves(model: Any, X: Any) -> np.ndarray:
-    """Trees, forests and gradient boosting say where a row ends up."""
+    """Return one leaf per tree, of trees, forests and gradient boosting."""
     found = np.asarray(model.apply(X))
     return found.reshape(len(found), -1)
 
 
-BINARY = ("binary", "cross_entropy")
+def _check_objective(library: str, found: str, wanted: tuple[str, ...]) -> None:
+    if not found.startswith(wanted):
+        raise ValueError(
+            f"the objective of this {library} model is {found}; wanted one of "
+            f"classification: {', '.join(wanted)}"
+        )
 
 
 def lightgbm_logits(model: Any, X: Any) -> Reading:
-    """Raw scores, in the unit of the objective's own sigmoid or softmax."""
+    """Return raw scores, in the unit of the objective's own sigmoid or softmax."""
     booster = getattr(model, "booster_", model)
     text = booster.model_to_string(num_iteration=1)
-    told = re.search(r"^objective=(\w+)(.*)$", text, re.MULTILINE)
-    objective = told[1] if told else "custom"
     if re.search(r"^average_output$", text, re.MULTILINE):
         # A random forest averages probabilities; it has no scores before them.
         return from_probabilities(booster.predict(X), "predict(X)")
-    slope = re.search(r"sigmoid:(\S+)", told[2]) if told else None
+    line = re.search(r"^objective=(\w+)(.*)$", text, re.MULTILINE)
+    objective, settings = line.groups() if line else ("custom", "")
+    slope = re.search(r"sigmoid:(\S+)", settings)
     scores = np.asarray(model.predict(X, raw_score=True))
     scores = scores * float(slope[1]) if slope else scores
     if objective == "multiclassova":
         return sigmoids(scores)
-    if objective not in (*BINARY, "multiclass", "custom"):
-        raise ValueError(
-            f"the objective of this LightGBM model is {objective}; wanted one of "
-            "classification: binary, multiclass, multiclassova"
-        )
+    known = ("binary", "multiclass", "cross_entropy", "custom")
+    _check_objective("LightGBM", objective, known)
     return Reading(as_logits(scores, "predict(X, raw_score=True)"))
 
 
 def lightgbm_leaves(model: Any, X: Any) -> np.ndarray:
-    """One leaf per tree; several classes have one tree each per round."""
+    """Return one leaf per tree; several classes have one tree each per round."""
     return np.asarray(model.predict(X, pred_leaf=True))
 
 
-XGBOOST_OBJECTIVES = ("binary:logistic", "binary:logitraw", "reg:logistic", "multi:")
-
-
 def xgboost_logits(model: Any, X: Any) -> Reading:
-    """Margins, before the sigmoid or softmax of the objective."""
+    """Return margins, before the sigmoid or softmax of the objective."""
     booster = getattr(model, "get_booster", lambda: model)()
     config = json.loads(booster.save_config())
-    objective = config["learner"]["objective"]["name"]
-    if not objective.startswith(XGBOOST_OBJECTIVES):
-        raise ValueError(
-            f"the objective of this XGBoost model is {objective}; wanted one of "
-            "classification: binary:logistic, multi:softprob"
-        )
-    if booster is model:
-        found = booster.predict(_matrix(X), output_margin=True)
-    else:
-        found = model.predict(X, output_margin=True)
+    known = ("binary:logistic", "binary:logitraw", "reg:logistic", "multi:")
+    _check_objective("XGBoost", config["learner"]["objective"]["name"], known)
+    rows = _matrix(X) if booster is model else X
+    found = model.predict(rows, output_margin=True)
     return Reading(as_logits(found, "predict(X, output_margin=True)"))
 
 
 def xgboost_leaves(model: Any, X: Any) -> np.ndarray:
-    """One leaf per tree; several classes have one tree each per round."""
+    """Return one leaf per tree; several classes have one tree each per round."""
     if hasattr(model, "get_booster"):
         found = np.asarray(model.apply(X))
     else:
@@ -121,25 +114,18 @@ def _matrix(X: Any) -> Any:
     return xgboost.DMatrix(X, enable_categorical=True)
 
 
-CATBOOST_LOSSES = ("Logloss", "CrossEntropy", "MultiClass")
-
-
 def catboost_logits(model: Any, X: Any) -> Reading:
-    """Raw formula values, before the sigmoid or softmax of the loss function."""
+    """Return raw formula values, before the sigmoid or softmax of the loss function."""
     loss = str(model.get_all_params()["loss_function"]).partition(":")[0]
     found = model.predict(X, prediction_type="RawFormulaVal")
     if loss == "MultiClassOneVsAll":
         return sigmoids(found)
-    if loss not in CATBOOST_LOSSES:
-        raise ValueError(
-            f"the loss function of this CatBoost model is {loss}; wanted one of "
-            f"classification: {', '.join(CATBOOST_LOSSES)}"
-        )
+    _check_objective("CatBoost", loss, ("Logloss", "CrossEntropy", "MultiClass"))
     return Reading(as_logits(found, "predict(X, prediction_type='RawFormulaVal')"))
 
 
 def catboost_leaves(model: Any, X: Any) -> np.ndarray:
-    """One leaf per tree."""
+    """Return one leaf per tree."""
     return np.asarray(model.calc_leaf_indexes(X))
 
 
@@ -159,22 +145,25 @@ def frozen(module: Any) -> Iterator[None]:
 
 
 def torch_logits(model: Any, X: Any) -> Reading:
-    """Logits of all batches, on the device of the network."""
+    """Return the logits of all batches, computed on the device of the network."""
     with frozen(model):
-        parts = [_array(call(model, batch)) for batch in batches(X)]
+        parts = [
+            real_array(scores_in(call(model, batch)), "the output of the network")
+            for batch in batches(X)
+        ]
     if not parts:
         raise ValueError("X has no batches; wanted at least one")
     return read_output(np.concatenate(parts), None, None, "the output of the network")
 
 
 def batches(X: Any) -> Iterable[Any]:
-    """A data loader as it is; everything else is one batch."""
+    """Return a data loader unchanged; everything else is one batch."""
     single = hasattr(X, "shape") or isinstance(X, Mapping | list | tuple)
     return [X] if single else X
 
 
 def call(model: Any, batch: Any) -> Any:
-    """The network's answer to a batch: a tensor, a dictionary, or (inputs, labels)."""
+    """Call the network on a batch: a tensor, a dictionary, or (inputs, labels)."""
     if isinstance(batch, list | tuple):
         batch = batch[0]
     if isinstance(batch, Mapping):
@@ -183,22 +172,18 @@ def call(model: Any, batch: Any) -> Any:
 
 
 def on_device(model: Any, values: Any) -> Any:
-    """Values as a tensor where the network is."""
+    """Return values as a tensor on the device of the network."""
     import torch
 
     tensor = torch.as_tensor(values)
-    place = next(iter(model.parameters()), tensor)
+    first = next(iter(model.parameters()), tensor)
     # NumPy's numbers are doubles, which no network of single precision takes.
     single = tensor.dtype == torch.float64 and not isinstance(values, torch.Tensor)
-    return tensor.to(place.device, place.dtype if single else tensor.dtype)
-
-
-def _array(output: Any) -> np.ndarray:
-    return real_array(scores_in(output), "the output of the network")
+    return tensor.to(first.device, first.dtype if single else tensor.dtype)
 
 
 def transformers_logits(model: Any, X: Any) -> Reading:
-    """Logits before the softmax that pipelines put behind them."""
+    """Return logits before the softmax of pipelines."""
     if hasattr(model, "tokenizer") and hasattr(model, "postprocess"):
         return _of_pipeline(model, X)
     if hasattr(model, "compute_loss") and hasattr(model, "predict"):
@@ -214,12 +199,9 @@ def _of_pipeline(pipeline: Any, texts: Any) -> Reading:
     return read_output(found, "logits", classes, "the output of the pipeline")
 
 
-PROBABILITIES = ("softmax", "sigmoid")
-
-
 def keras_logits(model: Any, X: Any) -> Reading:
-    """Output of the network; its logarithm where the last layer is a softmax."""
+    """Return the output of the network; its logarithm if a softmax is its last layer."""
     activation = getattr(model.layers[-1], "activation", None)
     name = getattr(activation, "__name__", type(model.layers[-1]).__name__).lower()
-    gives = "probabilities" if name in PROBABILITIES else "logits"
+    gives = "probabilities" if name in ("softmax", "sigmoid") else "logits"
     return read_output(model.predict(X, verbose=0), gives, None, "predict(X)")

@@ -1,4 +1,4 @@
-"""What was given: a calibrator of logits, or something that predicts from X."""
+"""Outputs of models as logits, and the check for calibrators of logits."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -16,9 +16,9 @@ from coolhead.numerics.moments import pad_options
 
 
 def check_calibrator(calibrator: Any, *, temperature: bool = False) -> Any:
-    """Refuse what does not predict from logits, or has no temperature if one is asked.
+    """Refuse an object that does not predict from logits, or has no temperature.
 
-    A scikit-learn wrapper predicts from X: given logits, it would take them for that.
+    A scikit-learn wrapper predicts from X, and would take logits for X.
     """
     if not hasattr(calibrator, "uses_features"):
         raise TypeError(
@@ -44,7 +44,7 @@ class Reading(NamedTuple):
 
 
 def from_probabilities(probabilities: Any, name: str) -> Reading:
-    """Logarithms of probabilities (n, k), or of those of class 1, (n,) or (n, 1)."""
+    """Return logarithms of probabilities (n, k), or of class 1, (n,) or (n, 1)."""
     array = real_array(probabilities, name)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
@@ -54,25 +54,25 @@ def from_probabilities(probabilities: Any, name: str) -> Reading:
 
 
 def from_logarithms(logits: Any) -> Reading:
-    """Log-probabilities (n, k) as the model itself gives them."""
+    """Return the log-probabilities (n, k) of a model itself."""
     return Reading(as_logits(logits, "the log-probabilities"), True)
 
 
 def _log(array: np.ndarray) -> np.ndarray:
-    # Half precision tells few numbers near zero apart; its logarithms need not.
+    # Half precision has few numbers near zero; its logarithms need more digits.
     wide = array if array.dtype == np.float64 else array.astype(np.float32)
     with np.errstate(divide="ignore"):
         return np.log(wide)
 
 
 def sigmoids(scores: Any) -> Reading:
-    """Logits of one binary score per class: the logarithms of their sigmoids."""
+    """Return logits of one binary score per class: the logarithms of their sigmoids."""
     scores = real_array(scores, "the scores")
     return Reading(-np.logaddexp(0, -scores))
 
 
 def read_output(output: Any, gives: str | None, classes: Any, name: str) -> Reading:
-    """What a model or function returned, or what somebody kept of it."""
+    """Return the logits of the output of a model or function."""
     if gives not in (None, "logits", "probabilities"):
         raise ValueError(f"gives is {gives!r}; wanted 'logits' or 'probabilities'")
     if _is_ragged(output):
@@ -93,13 +93,13 @@ def read_output(output: Any, gives: str | None, classes: Any, name: str) -> Read
         try:
             refuse_probabilities(found, name)
         except ValueError as error:
-            told = f"{error}, or say gives='probabilities'"
-            raise ValueError(told) from None
+            message = f"{error}, or say gives='probabilities'"
+            raise ValueError(message) from None
     return Reading(found)
 
 
 def scores_in(output: Any) -> Any:
-    """The scores of an object, dictionary or tuple that holds more than them."""
+    """Return the scores of an object, dictionary or tuple that holds more."""
     for name in ("logits", "predictions"):
         if isinstance(output, Mapping) and name in output:
             return scores_in(output[name])
@@ -123,7 +123,7 @@ def _is_scores_by_class(output: Any) -> bool:
 
 
 def _is_ragged(output: Any) -> bool:
-    """Rows with their own number of options, as in multiple choice."""
+    """Return whether rows have their own number of options, as in multiple choice."""
     if not isinstance(output, list) or not output:
         return False
     numbers = all(isinstance(row, list | tuple | np.ndarray) for row in output)
@@ -133,7 +133,7 @@ def _is_ragged(output: Any) -> bool:
 
 
 def _is_labelled(row: Any) -> bool:
-    """A row of transformers' pipelines: a list of dictionaries label, score."""
+    """Return whether this is a row of a pipeline: dictionaries of label and score."""
     return (
         isinstance(row, Sequence)
         and len(row) > 0

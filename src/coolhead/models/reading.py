@@ -1,8 +1,8 @@
-"""Which family a model is of, and its logits."""
+"""The logits and leaves of any model, by the library of its class."""
 
 import warnings
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.base import is_outlier_detector
@@ -26,26 +26,18 @@ from coolhead.models.libraries import (
 from coolhead.models.outputs import Reading, read_output
 from coolhead.numerics.checks import check_logit_values
 
+Reader = Callable[[Any, Any], Reading]
+Leaves = Callable[[Any, Any], np.ndarray]
 
-class Family(NamedTuple):
-    """How models of one package are read.
-
-    logits : of (model, X).
-    leaves : of (model, X), (n, trees) numbers; None for models without trees.
-    """
-
-    logits: Callable[[Any, Any], Reading]
-    leaves: Callable[[Any, Any], np.ndarray] | None = None
-
-
-# By the package that a model's class, or one it inherits from, was defined in.
-FAMILIES = {
-    "lightgbm": Family(lightgbm_logits, lightgbm_leaves),
-    "xgboost": Family(xgboost_logits, xgboost_leaves),
-    "catboost": Family(catboost_logits, catboost_leaves),
-    "transformers": Family(transformers_logits),
-    "keras": Family(keras_logits),
-    "torch": Family(torch_logits),
+# By the package that defines the class of a model, or a class it inherits from: the
+# reader of logits, and that of leaves if there are trees.
+FAMILIES: dict[str, tuple[Reader, Leaves | None]] = {
+    "lightgbm": (lightgbm_logits, lightgbm_leaves),
+    "xgboost": (xgboost_logits, xgboost_leaves),
+    "catboost": (catboost_logits, catboost_leaves),
+    "transformers": (transformers_logits, None),
+    "keras": (keras_logits, None),
+    "torch": (torch_logits, None),
 }
 
 
@@ -56,34 +48,37 @@ def logits_from(
     gives: Literal["logits", "probabilities"] | None = None,
     classes: Any = None,
 ) -> np.ndarray:
-    """Logits (n, k) of a model of any make, or out of what it returned.
+    """Return the logits (n, k) of a model of any library, or of its output.
 
     Parameters
     ----------
-    model : a classifier of scikit-learn (also inside a pipeline, a search or a
+    model : object
+        A classifier of scikit-learn (also inside a pipeline, a search or a
         `FrozenEstimator`), LightGBM, XGBoost or CatBoost (estimator or booster, whose
         raw scores are taken), a Keras or torch network, a model, text-classification
         pipeline or `Trainer` of transformers, or any function of X.
-        Without X: what a model returned, as an array or tensor, an object or
+        Without X: the output of a model, as an array or tensor, an object or
         dictionary with `logits`, the result of `Trainer.predict`, or a list with the
         scores of every class, ``{class: score}`` or ``[{"label": ..., "score": ...}]``,
-        or of the options of every row, be they as many as they like: what a row does
-        not have is masked, -inf.
-    X : what the model takes; for torch also a `DataLoader`, whose batches may hold
-        labels behind the inputs. Networks are run in evaluation mode.
-    gives : what a function, or a list of scores, gives. By default logits, but
+        or of the options of every row, in any number: missing options are masked, -inf.
+    X : array-like, table or DataLoader, default=None
+        The input of the model; batches of a `DataLoader` may hold labels behind the
+        inputs. Networks are run in evaluation mode.
+    gives : {"logits", "probabilities"}, default=None
+        Output of a function, or content of a list of scores. By default logits, but
         probabilities of labels and scores as a pipeline of transformers returns them.
-        The other families know.
-    classes : the classes of a list of named scores in the order wanted; by default
-        sorted, as scikit-learn does, or by number (LABEL_0, LABEL_1, ...).
+        Other models need no hint.
+    classes : sequence of str, default=None
+        The classes of a list of named scores in the order wanted; by default sorted,
+        as in scikit-learn, or by number (LABEL_0, LABEL_1, ...).
 
     Returns
     -------
-    (n, k) array, columns in the order of the model's classes; a binary margin m
-    becomes [0, m]. Their softmax is what the model says itself. Where a model knows
-    probabilities only, these are their logarithms, which have lost what lies nearer to
-    0 or 1 than floating point can tell; exact zeros are taken for the smallest step
-    below 1, with a warning.
+    ndarray of shape (n_samples, n_classes)
+        Columns in the order of the model's classes; a binary margin m becomes [0, m].
+        Their softmax equals the model's own probabilities. Of models with probabilities
+        only, these are logarithms, without the digits that floating point loses near 0
+        and 1; exact zeros become the smallest step below 1, with a warning.
 
     Examples
     --------
@@ -105,7 +100,7 @@ def logits_from(
 
 
 def read_model(model: Any, X: Any) -> Reading:
-    """What a fitted model says of X."""
+    """Return the logits of a fitted model for X."""
     model, X = unwrapped(model, X)
     return _read(model, X, None, f"the output of {type(model).__name__}")
 
@@ -119,7 +114,7 @@ def _read(model: Any, X: Any, gives: str | None, name: str) -> Reading:
         )
     family = FAMILIES.get(package_of(model))
     if family is not None:
-        return family.logits(model, X)
+        return family[0](model, X)
     if hasattr(model, "decision_function") or hasattr(model, "predict_proba"):
         return scikit_learn_logits(model, X)
     if callable(model):
@@ -130,33 +125,31 @@ def _read(model: Any, X: Any, gives: str | None, name: str) -> Reading:
     )
 
 
-def unwrapped(model: Any, X: Any) -> tuple[Any, Any]:
-    """The model inside a search, a pipeline or a frozen estimator, and its own X."""
+def unwrapped(model: Any, X: Any = None) -> tuple[Any, Any]:
+    """Return the model inside searches, pipelines and frozen estimators, and its X.
+
+    Without X, the model need not be fitted.
+    """
     while True:
-        if isinstance(model, FrozenEstimator):
-            model = model.estimator
-        elif hasattr(model, "best_estimator_"):
+        if hasattr(model, "best_estimator_"):
             model = model.best_estimator_
+        elif isinstance(model, FrozenEstimator | BaseSearchCV):
+            model = model.estimator
         elif isinstance(model, Pipeline):
-            X = model[:-1].transform(X) if len(model.steps) > 1 else X
+            if X is not None and len(model.steps) > 1:
+                X = model[:-1].transform(X)
             model = model[-1]
         else:
             return model, X
 
 
 def innermost(model: Any) -> Any:
-    """The model inside searches, pipelines and frozen estimators, fitted or not."""
-    while True:
-        if isinstance(model, Pipeline):
-            model = model[-1]
-        elif isinstance(model, FrozenEstimator | BaseSearchCV):
-            model = model.estimator
-        else:
-            return model
+    """Return the model inside searches, pipelines and frozen estimators."""
+    return unwrapped(model)[0]
 
 
 def leaves_of(model: Any, X: Any) -> np.ndarray:
-    """Which leaf of every tree each row falls into, (n, trees).
+    """Return the leaf of every tree that each row reaches, (n, trees).
 
     Examples
     --------
@@ -171,10 +164,10 @@ def leaves_of(model: Any, X: Any) -> np.ndarray:
 
 
 def check_leaves(model: Any) -> Callable[[Any, Any], np.ndarray]:
-    """How leaves of a model are asked for; a model without trees is refused."""
+    """Return the reader of leaves of a model; a model without trees is refused."""
     model = innermost(model)
     family = FAMILIES.get(package_of(model))
-    found = scikit_learn_leaves if family is None else family.leaves
+    found = scikit_learn_leaves if family is None else family[1]
     if found is None or (family is None and not hasattr(model, "apply")):
         raise ValueError(
             f"features is 'leaves', but {type(model).__name__} has no trees to ask; "
@@ -184,7 +177,7 @@ def check_leaves(model: Any) -> Callable[[Any, Any], np.ndarray]:
 
 
 def package_of(model: Any) -> str:
-    """The package of `FAMILIES` that a model belongs to, "" for all others."""
+    """Return the package of `FAMILIES` that a model belongs to, "" for all others."""
     for kind in type(model).__mro__:
         package = kind.__module__.partition(".")[0]
         if package in FAMILIES:
@@ -193,9 +186,9 @@ def package_of(model: Any) -> str:
 
 
 def without_zeros(found: Reading) -> tuple[np.ndarray, bool]:
-    """Logits in which a probability of zero is the smallest step below 1.
+    """Return logits in which a probability of zero is the smallest step below 1.
 
-    Masked classes, of models that know logits, stay -inf.
+    Masked classes, of models with logits, stay -inf.
     """
     logits = found.logits
     least = np.log(np.finfo(logits.dtype).eps).astype(logits.dtype)
