@@ -83,7 +83,10 @@ def lazy_names(
     def __getattr__(name: str) -> Any:
         if name in home:
             with needs(f"{package}.{name}"):
-                return imported(f"{package}.{home[name]}.{name}")
+                found = imported(f"{package}.{home[name]}.{name}")
+            # Python asks here no more for what the module itself holds.
+            setattr(sys.modules[package], name, found)
+            return found
         if name in subpackages:
             with needs(f"{package}.{name}"):
                 return import_module(f"{package}.{name}")

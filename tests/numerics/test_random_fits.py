@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import log_softmax
 
 import coolhead as ch
-from coolhead.numerics import temperature
+from coolhead.numerics import solver
 from numerics.random_problems import (
     LOPSIDED,
     MASKS,
@@ -80,7 +80,7 @@ def test_of_many_logits_single_precision_finds_eight_digits(
         dtype
     )
     exact = ch.fit_temperature(z.astype(float), y, groups=sure)
-    monkeypatch.setattr(temperature, "MANY", 0)
+    monkeypatch.setattr(solver, "MANY", 0)
     fit = ch.fit_temperature(z, y, groups=sure)
     assert list(fit.status) == list(exact.status)
     assert fit.temperature == pytest.approx(exact.temperature, rel=1e-8)

@@ -11,7 +11,6 @@ from coolhead.calibrators.base import TemperatureCalibrator, remember_beyond
 from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.descriptors import unit_rows
 from coolhead.calibrators.parameters import Count, Seed, parameters
-from coolhead.calibrators.temperature import set_level
 from coolhead.numerics.checks import check_choice
 from coolhead.numerics.search import temperature_slopes
 
@@ -72,7 +71,7 @@ class DensityAwareTemperature(TemperatureCalibrator):
         kept = np.sort(rng.permutation(len(known))[: self.max_reference])
         self.reference_ = known[kept].astype(np.float32)
         distances = self._distances(data.features, own=own)
-        solution = set_level(data, data.weights)
+        solution = data.set_temperature()
         self.temperature_ = float(solution.temperature[0])
         self.floor_ = FLOOR_SHARE * self.temperature_
         self._fit_weights(data, distances)

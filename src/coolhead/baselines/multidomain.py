@@ -10,7 +10,6 @@ from coolhead.calibrators.base import TemperatureCalibrator, remember_quality
 from coolhead.calibrators.clustered import temperature_bounds
 from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.parameters import NotNegative, parameters
-from coolhead.calibrators.temperature import set_level
 from coolhead.numerics.solver import Status
 
 
@@ -55,7 +54,7 @@ class MultiDomainTemperature(TemperatureCalibrator):
     clip: str = "floor"
 
     def _learn(self, data: CalibrationData) -> None:
-        solved, common = data.domain_temperatures(), set_level(data, data.weights)
+        solved, common = data.domain_temperatures(), data.set_temperature()
         self.temperature_ = float(common.temperature[0])
         self.domains_, self.domain_status_ = data.domains.names, solved.status
         # A domain without a minimum would bend the line to the edge of the range.

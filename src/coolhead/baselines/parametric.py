@@ -10,7 +10,6 @@ from scipy.optimize import minimize
 from coolhead.calibrators.base import TemperatureCalibrator, remember_beyond
 from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.parameters import Count, NotNegative, Seed, parameters
-from coolhead.calibrators.temperature import set_level
 from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.checks import check_choice
 from coolhead.numerics.moments import distances, hide_masked, useful_drops
@@ -110,7 +109,7 @@ class ParameterizedTemperature(TemperatureCalibrator):
 
     def _learn(self, data: CalibrationData) -> None:
         check_choice(self.loss, "loss", "brier", "nll")
-        common = set_level(data, data.weights)
+        common = data.set_temperature()
         self.temperature_ = float(common.temperature[0])
         spread = data.rows.typical_spread()
         self.reach_ = data.rows.reach

@@ -198,7 +198,8 @@ class Calibrator(BaseEstimator):
         """
         check_parameters(self)
         takes = self.takes
-        refuse_source(self, source_domain)
+        if source_domain is not None:
+            refuse_source(self, source_domain)
         data = CalibrationData.of(
             logits,
             labels,
@@ -219,7 +220,7 @@ class Calibrator(BaseEstimator):
                 self.clusters_ = find_regions(data.features)
             if left_out is not None:
                 self.evidence_ = summarise(self, data.only(self.takes), left_out)
-        return self.note_masked(data.n_masked)
+        return self.note_masked(data.n_masked) if data.n_masked else self
 
     def fit_part(self, data: CalibrationData) -> Self:
         """Learn as a part of another calibrator, which looks after the rest."""
@@ -230,7 +231,8 @@ class Calibrator(BaseEstimator):
         """Check, learn, and return the rows of left-out domains if there are any."""
         check_parameters(self)
         data = data.only(self.takes)
-        self._require(data)
+        if self.needs or self.uses_features:
+            self._require(data)
         vars(self).pop("clusters_", None)  # of an earlier fit
         self.note_shapes(data.n_classes, data.features, data.classes)
         return self._learn(data)
@@ -240,6 +242,7 @@ class Calibrator(BaseEstimator):
     ) -> Self:
         """Remember the columns that predictions are checked against."""
         vars(self).pop("evidence_", None)  # of an earlier fit
+        self.n_masked_ = 0
         self.n_classes_ = self.n_features_in_ = n_classes
         self.n_features_ = features.shape[1] if self.uses_features else None
         self.class_names_ = classes

@@ -12,8 +12,7 @@ from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.parameters import Count, NotNegative, Seed, Size, parameters
 from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.checks import check_choice, check_features
-from coolhead.numerics.solver import Penalty, Solution, Status
-from coolhead.numerics.temperature import solve_temperatures
+from coolhead.numerics.solver import Penalty, Solution, Status, solve_temperatures
 from coolhead.shift.clusters import Partition
 
 FLOOR_SHARE = 0.1

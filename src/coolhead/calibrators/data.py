@@ -17,8 +17,7 @@ from coolhead.numerics.checks import (
 )
 from coolhead.numerics.classes import Names, match_rows, order_columns
 from coolhead.numerics.moments import Rows, summarise_rows
-from coolhead.numerics.solver import Solution
-from coolhead.numerics.temperature import solve_temperatures
+from coolhead.numerics.solver import Solution, solve_temperatures
 from coolhead.numerics.weights import check_weights, counted_rows, masked_message
 from coolhead.shift import clusters
 from coolhead.shift.clusters import Partition
@@ -157,14 +156,10 @@ def check_target(
     width: int | None,
     n_classes: int,
     classes: Names | None = None,
-) -> Target | None:
-    """The target's rows in arrays that fit the labelled ones, None where none are."""
+) -> Target:
+    """Return the target's rows in arrays that fit the labelled ones."""
     if features is None:
-        if logits is not None:
-            raise ValueError(
-                "target_logits is given without target_features; wanted both"
-            )
-        return None
+        raise ValueError("target_logits is given without target_features; wanted both")
     name = "target_features"
     features = within_reach(check_features(features, None, width, name), name)
     if logits is None:
@@ -300,7 +295,11 @@ class CalibrationData:
             name = "reference_features"
             rows = check_features(reference_features, None, width, name)
             reference_features = within_reach(rows, name)
-        target = check_target(target_features, target_logits, width, n_classes, classes)
+        target = None
+        if target_features is not None or target_logits is not None:
+            target = check_target(
+                target_features, target_logits, width, n_classes, classes
+            )
         kept, n_masked = counted_rows(array, labels, weights)
         if n_masked:
             warnings.warn(masked_message(n_masked, n_rows), stacklevel=3)

@@ -23,8 +23,13 @@ from coolhead.calibrators.descriptors import (
 )
 from coolhead.calibrators.parameters import Count, NotNegative, Seed, parameters
 from coolhead.numerics.moments import Rows, row_moments
-from coolhead.numerics.solver import Solution, Status, strided_rows, warm_start_strides
-from coolhead.numerics.temperature import solve_temperatures
+from coolhead.numerics.solver import (
+    Solution,
+    Status,
+    solve_temperatures,
+    strided_rows,
+    warm_start_strides,
+)
 
 LARGEST_STEP = 2.0
 MAX_STEPS = 40

@@ -6,8 +6,7 @@ from coolhead.calibrators.base import TemperatureCalibrator
 from coolhead.calibrators.data import CalibrationData
 from coolhead.calibrators.parameters import parameters
 from coolhead.numerics.checks import check_choice
-from coolhead.numerics.solver import Solution, Status
-from coolhead.numerics.temperature import solve_temperatures
+from coolhead.numerics.solver import Solution, Status, solve_temperatures
 
 
 @parameters
@@ -41,8 +40,11 @@ class TemperatureScaling(TemperatureCalibrator):
     domain_weights: str = "pooled"
 
     def _learn(self, data: CalibrationData) -> None:
-        weights = weigh_domains(data, self.domain_weights)
-        self._remember(set_level(data, weights))
+        check_choice(self.domain_weights, "domain_weights", "pooled", "equal")
+        if self.domain_weights == "pooled":
+            self._remember(data.set_temperature())
+        else:
+            self._remember(set_level(data, equal_weights(data)))
 
     def _remember(self, solution: Solution) -> None:
         self.temperature_ = float(solution.temperature[0])
@@ -66,19 +68,13 @@ class Identity(TemperatureCalibrator):
         self.temperature_, self.status_ = 1.0, str(Status.CONVERGED)
 
 
-def set_level(data: CalibrationData, weights: np.ndarray | None) -> Solution:
-    """The temperature of all rows as one group."""
-    if weights is data.weights:
-        return data.set_temperature()
-    codes = np.zeros(len(data), np.intp)
-    return solve_temperatures(data.rows, codes, weights)
+def set_level(data: CalibrationData, weights: np.ndarray) -> Solution:
+    """Return the temperature of all rows as one group, under other weights."""
+    return solve_temperatures(data.rows, np.zeros(len(data), np.intp), weights)
 
 
-def weigh_domains(data: CalibrationData, domain_weights: str) -> np.ndarray | None:
-    """Weights under which each domain counts by its size, or equally."""
-    check_choice(domain_weights, "domain_weights", "pooled", "equal")
-    if domain_weights == "pooled":
-        return data.weights
+def equal_weights(data: CalibrationData) -> np.ndarray:
+    """Return weights under which each domain counts the same, (n_samples,)."""
     if not data.domains_known:
         raise ValueError(
             "sample_domain is missing: domain_weights='equal' needs the domain of "
@@ -86,5 +82,4 @@ def weigh_domains(data: CalibrationData, domain_weights: str) -> np.ndarray | No
         )
     weights = np.ones(len(data)) if data.weights is None else data.weights
     codes = data.domains.codes
-    mass = np.bincount(codes, weights)
-    return weights / np.where(mass > 0, mass, 1.0)[codes]
+    return weights / np.bincount(codes, weights)[codes]

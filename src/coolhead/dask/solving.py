@@ -33,10 +33,10 @@ from coolhead.numerics.solver import (
     group_sums,
     group_totals,
     solve,
+    solving_dtype,
     strided_rows,
     warm_start_strides,
 )
-from coolhead.numerics.temperature import solving_dtype
 from coolhead.numerics.weights import check_weights, masked_message, masked_rows
 
 _COLUMNS = ("logits", "labels", "codes", "weights", "scores")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import copy_context
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -36,18 +36,10 @@ def computing_dtype(logits: np.ndarray) -> type[np.floating]:
     return np.float32 if logits.dtype in (np.float16, np.float32) else np.float64
 
 
-def row_sums(block: np.ndarray) -> np.ndarray:
-    """Sum of each row, in the block's own precision.
-
-    Not by BLAS, here and in `row_dots`: for long rows it would start threads.
-    """
-    return np.einsum("ij->i", block)
-
-
-def row_dots(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Inner product of each two rows, in the blocks' own precision."""
-    return np.einsum("ij,ij->i", first, second)
-
+# Sum of each row of a block, and inner product of each two rows, in their own
+# precision. Not by BLAS, which would start threads for long rows.
+row_sums = partial(np.einsum, "ij->i")
+row_dots = partial(np.einsum, "ij,ij->i")
 
 # Below this many elements, starting threads costs more than it saves.
 WORTHWHILE = 2**20
@@ -73,13 +65,19 @@ def each_block(
     """
     size = shape[0] * shape[1]
     threads = thread_count(size)
-    elements = ELEMENTS_PER_BLOCK
     if threads > 1:
         # Several turns each, in memory far below that of the data.
         at_once = min(ELEMENTS_IN_WORK, size // TURNS)
         elements = max(SHORTEST_SHARED_BLOCK, at_once // threads)
+    else:
+        elements = ELEMENTS_PER_BLOCK
     blocks = list(row_blocks(*shape, elements))
     longest = max((rows.stop - rows.start for rows in blocks), default=0)
+    if threads <= 1:
+        own = scratch(longest)
+        for rows in blocks:
+            work(rows, own)
+        return
     each_turn(
         len(blocks),
         lambda turn, own: work(blocks[turn], own),

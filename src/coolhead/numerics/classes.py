@@ -59,9 +59,11 @@ def match_rows(
     codes : ndarray of shape (n_samples,)
     names : tuple of str or None
     """
-    array = check(scores)
+    array, own = check(scores), column_names(scores)
+    n_rows, n_classes = array.shape
+    if own is None and classes is None:
+        return array, *encode_labels(labels, n_classes, n_rows)
     array, names = order_columns(array, scores, classes)
-    (n_rows, n_classes), own = array.shape, column_names(scores)
     codes, names = encode_beside(
         labels, n_classes, n_rows, own, names, counted=classes is None
     )
@@ -391,7 +393,9 @@ def decode_bytes(array: np.ndarray) -> np.ndarray:
 
 def _label_array(labels: Any, n_rows: int) -> np.ndarray:
     """Return labels as an array of shape (n_samples,) of one kind."""
-    array = decode_bytes(np.asarray(readable(labels, "labels")))
+    array = np.asarray(readable(labels, "labels"))
+    if array.dtype.kind == "S":
+        array = decode_bytes(array)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     if array.ndim != 1:
@@ -457,7 +461,8 @@ def _encode(
             f"0{top}, column numbers of the logits, or names of classes; drop rows "
             "whose label is not known"
         )
-    _refuse_unordered(labels)
+    if hasattr(getattr(labels, "dtype", None), "categories"):
+        _refuse_unordered(labels)
     return _check_range(array, n_classes, rows), names
 
 

@@ -234,7 +234,8 @@ def summarise_rows(logits: np.ndarray, labels: np.ndarray, *, scores: bool) -> R
         with np.errstate(invalid="ignore", over="ignore"):
             np.subtract(top[:, None], block, out=apart, dtype=dtype)
             drop[rows] = row_sums(apart) / apart.shape[1]
-        _mend_or_refuse(logits, rows, drop)
+        if not np.isfinite(drop[rows]).all():
+            _mend_or_refuse(logits, rows, drop)
         depths.append((rows, float(apart.max())))
 
     each_block(logits.shape, work, partial(block_buffer, logits))
@@ -320,8 +321,6 @@ def _gaps(logits: np.ndarray, labels: np.ndarray, peak: np.ndarray) -> np.ndarra
 def _mend_or_refuse(logits: np.ndarray, rows: slice, drop: np.ndarray) -> None:
     """A mean is finite unless an entry is not, or the float32 sum overflowed."""
     broken = np.flatnonzero(~np.isfinite(drop[rows])) + rows.start
-    if not len(broken):
-        return
     bad = broken[~np.isfinite(logits[broken].max(axis=1))]
     if len(bad):
         raise ValueError(bad_logits_message(logits, bad, "logits"))

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from coolhead.numerics.blocks import ELEMENTS_PER_BLOCK, computing_dtype
 from coolhead.numerics.moments import Rows, row_moments
 
 
@@ -271,7 +272,9 @@ class _Search:
             of = np.flatnonzero(active)
             if not len(of):
                 break
-            here = _in_single_precision(self.log_inverse)
+            # The nearest log b whose b has 24 bits: any precision sees the same.
+            mantissa, exponent = np.frexp(np.exp(self.log_inverse))
+            here = np.log(np.ldexp(np.round(mantissa * 2**24) / 2**24, exponent))
             self._note(evaluate(here, active), of, (here - before)[of])
             before, here = here, here[of]
             step = self._newton_step(here, of)
@@ -327,12 +330,8 @@ class _Search:
             return np.where(follows, np.log1p(growth * step) / growth, step)
 
 
-def _in_single_precision(log_inverse: np.ndarray) -> np.ndarray:
-    """The nearest log b whose b has 24 bits: a pass in any precision sees the same."""
-    mantissa, exponent = np.frexp(np.exp(log_inverse))
-    return np.log(np.ldexp(np.round(mantissa * 2**24) / 2**24, exponent))
-
-
+# More logits than this are read in single precision, whatever they are given in.
+MANY = 2**22
 # T is looked for between s / BOUND and s * BOUND, with s the typical (row maximum - row
 # mean): relative to the logits, so that a head with huge logits is not clipped. Neither
 # masked classes nor a few huge rows move it (see `masks` and `Totals`).
@@ -399,6 +398,46 @@ def solve(
         error = search.score_norm / positive(search.curvature)
     error[status != Status.CONVERGED] = np.nan
     return Solution(np.exp(-log_inverse), status, nll, totals.n_samples, error)
+
+
+def solve_temperatures(
+    rows: Rows,
+    codes: np.ndarray,
+    weights: np.ndarray | None = None,
+    n_groups: int | None = None,
+    penalty: Penalty | None = None,
+    start: np.ndarray | None = None,
+) -> Solution:
+    """`fit_temperature` on checked arrays, optionally penalised to a common value.
+
+    start : (g,) log temperatures that the search begins with, if they are known.
+    """
+    count = int(codes.max()) + 1 if n_groups is None else n_groups
+    mass = np.bincount(codes, weights, minlength=count).astype(np.float64)
+    share = np.where(mass > 0, 1 / positive(mass), 0.0)[codes]
+    groups = Groups(codes, share if weights is None else weights * share, count)
+    totals = group_totals(rows, groups)
+    strides = warm_start_strides(totals.n_samples)
+    rough = None
+    if strides is not None and start is None:
+        some = strided_rows(codes, strides)
+        part = Groups(codes[some], groups.share[some], count)
+        rough = partial(group_sums, rows.take(some), part, dtype=np.float32)
+    evaluate = partial(group_sums, rows, groups)
+    dtype = solving_dtype(rows.whole, len(rows))
+    return solve(TemperatureProblem(totals, rough, evaluate, dtype), penalty, start)
+
+
+def solving_dtype(logits: Any, n_rows: int) -> type[np.floating]:
+    """What T is wanted in.
+
+    Few numbers cost next to nothing in double precision. Of many, single precision
+    finds nine digits of T, where chance leaves three or four.
+    """
+    size = n_rows * logits.shape[1]
+    if size <= ELEMENTS_PER_BLOCK:
+        return np.float64
+    return np.float32 if size > MANY else computing_dtype(logits)
 
 
 def _existence(totals: Totals, *, penalised: bool) -> np.ndarray:

@@ -1,34 +1,16 @@
 """The temperature of any number of groups, in the same passes over the logits."""
 
 import warnings
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from coolhead.numerics.blocks import ELEMENTS_PER_BLOCK, computing_dtype
 from coolhead.numerics.checks import as_logits, check_domains
 from coolhead.numerics.classes import match_rows
-from coolhead.numerics.moments import Rows, summarise_rows
-from coolhead.numerics.solver import (
-    Groups,
-    Penalty,
-    Solution,
-    TemperatureFit,
-    TemperatureProblem,
-    as_fit,
-    group_sums,
-    group_totals,
-    positive,
-    solve,
-    strided_rows,
-    warm_start_strides,
-)
+from coolhead.numerics.moments import summarise_rows
+from coolhead.numerics.solver import TemperatureFit, as_fit, solve_temperatures
 from coolhead.numerics.weights import check_weights, counted_rows, masked_message
-
-# More logits than this are read in single precision, whatever they are given in.
-MANY = 2**22
 
 
 def fit_temperature(
@@ -75,46 +57,6 @@ def fit_temperature(
         weights = None if weights is None else weights[kept]
     rows = summarise_rows(array, labels, scores=np.ndim(logits) == 1)
     return as_fit(solve_temperatures(rows, codes, weights, n_groups), names)
-
-
-def solve_temperatures(
-    rows: Rows,
-    codes: np.ndarray,
-    weights: np.ndarray | None = None,
-    n_groups: int | None = None,
-    penalty: Penalty | None = None,
-    start: np.ndarray | None = None,
-) -> Solution:
-    """`fit_temperature` on checked arrays, optionally penalised to a common value.
-
-    start : (g,) log temperatures that the search begins with, if they are known.
-    """
-    count = int(codes.max()) + 1 if n_groups is None else n_groups
-    mass = np.bincount(codes, weights, minlength=count).astype(np.float64)
-    share = np.where(mass > 0, 1 / positive(mass), 0.0)[codes]
-    groups = Groups(codes, share if weights is None else weights * share, count)
-    totals = group_totals(rows, groups)
-    strides = warm_start_strides(totals.n_samples)
-    rough = None
-    if strides is not None and start is None:
-        some = strided_rows(codes, strides)
-        part = Groups(codes[some], groups.share[some], count)
-        rough = partial(group_sums, rows.take(some), part, dtype=np.float32)
-    evaluate = partial(group_sums, rows, groups)
-    dtype = solving_dtype(rows.whole, len(rows))
-    return solve(TemperatureProblem(totals, rough, evaluate, dtype), penalty, start)
-
-
-def solving_dtype(logits: Any, n_rows: int) -> type[np.floating]:
-    """What T is wanted in.
-
-    Few numbers cost next to nothing in double precision. Of many, single precision
-    finds nine digits of T, where chance leaves three or four.
-    """
-    size = n_rows * logits.shape[1]
-    if size <= ELEMENTS_PER_BLOCK:
-        return np.float64
-    return np.float32 if size > MANY else computing_dtype(logits)
 
 
 def _group_codes(groups: Any, n_rows: int) -> tuple[np.ndarray | None, np.ndarray]:
