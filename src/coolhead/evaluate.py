@@ -193,7 +193,7 @@ def class_number(
 def domain_role(
     name: str, fitted_on: Iterable[str] | None, source: Iterable[str]
 ) -> str:
-    """What a domain was to classifier and calibrator; "" if nobody knows."""
+    """Return the role of a domain for classifier and calibrator; "" if unknown."""
     if name in set(source):
         return "source"
     if fitted_on is None:

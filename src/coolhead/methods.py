@@ -1,9 +1,10 @@
-"""The methods of an experiment, in one table: a name, a class, and what it may see.
+"""The table of methods: a name, a class, and the rows that the method uses.
 
-`rows` says on which labelled Small rows a method is fitted. Only the oracles name
-``target``. Unlabelled target rows reach a method only if its class takes "target", or
-if it arrives there: NAME+batch, NAME+20 and NAME+batch+20 are the method NAME, moved to
-the target by `NewDomain` with its unlabelled rows, some of its labels, or both.
+`rows` names the roles on whose labelled calibration rows a method is fitted. Only the
+oracles name ``target``. Unlabelled target rows reach a method only if its class takes
+"target", or if it adapts to the target: NAME+batch, NAME+20 and NAME+batch+20 are the
+method NAME, adapted by `NewDomain` to unlabelled rows of the target, to some of its
+labels, or to both.
 """
 
 import re
@@ -50,12 +51,30 @@ Role = Literal["source", "calibration", "target"]
 
 @dataclass(frozen=True)
 class Method:
-    """How one method of the table is made and on which rows it is fitted.
+    """How one method of the table is built, and on which rows it is fitted.
 
-    maker : the class of the calibrator; None for the classifier as it is.
-    base : of a method that arrives at the target, the name of the one it starts from.
-    batch : whether unlabelled Small rows of the target move it.
-    labels : how many labels of the target's Small rows it gets to see.
+    Attributes
+    ----------
+    label : str
+        Name in tables.
+    maker : type or None
+        Class of the calibrator; None for the uncalibrated classifier.
+    rows : tuple of {"source", "calibration", "target"}
+        Roles of the labelled rows of the fit.
+    options : dict
+        Parameters of the class.
+    unlabelled_target : {"small", "large"}
+        Part of the target whose unlabelled rows the method uses, if any.
+    sees_training_data : bool
+        Whether the method uses features of the classifier's training rows.
+    paper : str or None
+        Key of the paper's tables.
+    base : str or None
+        Name of the method that a method adapts to the target.
+    batch : bool
+        Whether it adapts to unlabelled calibration rows of the target.
+    labels : int
+        Labels of the target's calibration rows that it adapts to.
     """
 
     label: str
@@ -81,7 +100,7 @@ class Method:
 
     @property
     def seen_of_target(self) -> str:
-        """What the method sees of the target, in words; empty of most."""
+        """Rows of the target that the method uses, as text; empty for most."""
         if self.maker is None:
             return ""
         if self.is_oracle:
@@ -89,10 +108,10 @@ class Method:
         takes = self.batch or "target" in self.maker(**self.options).takes
         labels = f"{self.labels} label{'' if self.labels == 1 else 's'}"
         parts = [("unlabelled", takes), (labels, self.labels > 0)]
-        return ", ".join(words for words, seen in parts if seen)
+        return ", ".join(text for text, used in parts if used)
 
     def build(self, *, n_clusters: int, random_state: int) -> Any:
-        """A fresh calibrator, given clusters and seed where its class takes them."""
+        """Build a calibrator, with clusters and seed where its class has them."""
         if self.maker is None:
             return None
         calibrator = self.maker(**self.options)
@@ -103,7 +122,7 @@ class Method:
 
 
 def known_method(name: str) -> Method:
-    """`find_method`; of a method that is not here a table has the name alone."""
+    """Return `find_method`; of an unknown method, an entry with the name alone."""
     try:
         return find_method(name)
     except (ValueError, ImportError):
@@ -111,14 +130,14 @@ def known_method(name: str) -> Method:
 
 
 def find_method(name: str) -> Method:
-    """A method of the table, or a class of calibrators.
+    """Find a method of the table, or make one of a class of calibrators.
 
-    That is the name of any class of `coolhead.calibrators` and `coolhead.baselines`,
-    ``python:MODULE:CLASS``, or the name under which an installed package offers one as
-    an entry point ``coolhead.methods``.
+    Other names are those of the classes of `coolhead.calibrators` and
+    `coolhead.baselines`, ``python:MODULE:CLASS``, and the entry points
+    ``coolhead.methods`` of installed packages.
 
-    A class says in `takes` what it wants to see; with "source" among it, it is fitted
-    on the source's Small rows, too.
+    A class lists in `takes` the data that it uses. With "source" in the list, it is
+    fitted on the source's calibration rows, too.
     """
     if name in METHODS:
         return METHODS[name]
@@ -127,11 +146,11 @@ def find_method(name: str) -> Method:
             return _of_class(getattr(package, name))
     if is_plugin(name):
         return _of_class(load_plugin(name))
-    arriving = _find_arrival(name)
-    if arriving is None:
-        known = [*METHODS, *ARRIVALS, *installed_methods()]
+    adapting = _find_adapting(name)
+    if adapting is None:
+        known = [*METHODS, *ADAPTING, *installed_methods()]
         raise ValueError(f"unknown method {name!r}{suggest(name, known)}")
-    return arriving
+    return adapting
 
 
 def _of_class(maker: Any) -> Method:
@@ -160,8 +179,8 @@ def _of_class(maker: Any) -> Method:
     )
 
 
-# Some of the names that `_find_arrival` knows; any base and any number will do.
-ARRIVALS = (
+# Some of the names that `_find_adapting` knows; any base and any number will do.
+ADAPTING = (
     "auto+batch",
     "auto+20",
     "auto+100",
@@ -170,12 +189,12 @@ ARRIVALS = (
     "plain+20",
     "plain+100",
 )
-_ARRIVAL = re.compile(r"(.+?)(\+batch)?(?:\+([1-9]\d*))?")
+_NAME = re.compile(r"(.+?)(\+batch)?(?:\+([1-9]\d*))?")
 
 
-def _find_arrival(name: str) -> Method | None:
-    """NAME+batch, NAME+20, NAME+batch+20; plain+20 is scaling on the labels alone."""
-    found = _ARRIVAL.fullmatch(name)
+def _find_adapting(name: str) -> Method | None:
+    """Parse NAME+batch, NAME+20, NAME+batch+20; plain+20 uses the labels alone."""
+    found = _NAME.fullmatch(name)
     base, batch, count = found.groups() if found else (name, None, None)
     labels, words = int(count or 0), [] if batch is None else ["batch"]
     if labels:
@@ -188,8 +207,8 @@ def _find_arrival(name: str) -> Method | None:
         return None
     if not (known.rows and issubclass(known.maker, TemperatureCalibrator)):
         raise ValueError(
-            f"method {name!r} would move {known.label}, which is no fitted temperature;"
-            " wanted one that divides the logits, such as auto+batch+20"
+            f"method {name!r} would adapt {known.label}, which fits no temperature; "
+            "wanted one that divides the logits, such as auto+batch+20"
         )
     label = " + ".join([known.label, *words])
     return replace(

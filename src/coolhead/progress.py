@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from datetime import timedelta
 from typing import Any
 
 # Work inside other work adds its bars to those already on the screen.
@@ -11,7 +12,7 @@ _display: ContextVar[Callable[..., None] | None] = ContextVar("display", default
 
 @contextmanager
 def progress_bars(*, shown: bool = True) -> Iterator[Callable[..., None]]:
-    """Yield ``tell(what, done, total, remark="")``; a new `what` is a new bar."""
+    """Yield ``report(what, done, total, remark="")``; a new `what` is a new bar."""
     if not shown:
         yield lambda what, done, total, remark="": None
         return
@@ -26,7 +27,6 @@ def progress_bars(*, shown: bool = True) -> Iterator[Callable[..., None]]:
         Progress,
         TextColumn,
         TimeElapsedColumn,
-        TimeRemainingColumn,
     )
 
     console = Console(stderr=True)
@@ -34,37 +34,39 @@ def progress_bars(*, shown: bool = True) -> Iterator[Callable[..., None]]:
         TextColumn("{task.description:<12}"),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}{task.fields[remark]}"),
+        TextColumn("{task.fields[remark]}"),
         TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
+        TextColumn("{task.fields[left]}"),
     )
     tasks: dict[str, Any] = {}
     with Progress(*columns, console=console, disable=not console.is_terminal) as bars:
 
-        def tell(what: str, done: int, total: int | None, remark: str = "") -> None:
+        def report(what: str, done: int, total: int | None, remark: str = "") -> None:
             if what not in tasks:
-                tasks[what] = bars.add_task(what, total=total, rate="", remark="")
-            elif done == 0:
-                bars.reset(tasks[what], total=total)
-            speed = next(t.speed for t in bars.tasks if t.id == tasks[what])
-            rate = f"{speed:.1f}/s" if speed else ""
-            bars.update(
-                tasks[what], completed=done, total=total, rate=rate, remark=remark
-            )
+                # What was done before the bar appeared took none of its time.
+                settings = {"total": total, "begun": done, "remark": "", "left": ""}
+                bars.add_task(what, **settings)
+                tasks[what] = bars.tasks[-1]
+            task = tasks[what]
+            if done < task.completed:
+                bars.reset(task.id, total=total, begun=done)
+            own = done - task.fields["begun"]
+            left = time_left(task.elapsed or 0.0, own, (total or done) - done)
+            bars.update(task.id, completed=done, total=total, remark=remark, left=left)
 
-        with heard_by(tell):
-            yield tell
+        token = _display.set(report)
+        try:
+            yield report
+        finally:
+            _display.reset(token)
 
 
-@contextmanager
-def heard_by(listener: Callable[..., None]) -> Iterator[None]:
-    """Tell `listener` what the bars inside would show, in place of showing it."""
-    token = _display.set(listener)
-    try:
-        yield
-    finally:
-        _display.reset(token)
+def time_left(elapsed: float, done: int, to_do: int) -> str:
+    """Say how long the rest takes at the average speed so far; "" where unknown."""
+    if done <= 0 or to_do <= 0:
+        return ""
+    seconds = timedelta(seconds=round(elapsed / done * to_do))
+    return f"left {seconds}"
 
 
 @contextmanager
@@ -73,12 +75,12 @@ def progress_bar(
 ) -> Iterator[Callable[[int], None]]:
     """One bar: yield a function to call with the number of rows just done."""
     done = 0
-    with progress_bars(shown=shown) as tell:
+    with progress_bars(shown=shown) as report:
 
         def advance(rows: int) -> None:
             nonlocal done
             done += rows
-            tell(what, done, total)
+            report(what, done, total)
 
-        tell(what, 0, total)
+        report(what, 0, total)
         yield advance

@@ -84,10 +84,36 @@ def _dispatch(requests: Requests) -> NoReturn:
 
 def _stop(reason: str, code: int) -> NoReturn:
     """Print one line on standard error, and leave with the exit code."""
-    print(f"coolhead: {visible(' '.join(reason.split()))}", file=sys.stderr)
+    line = f"coolhead: {visible(' '.join(reason.split()))}"
+    print(wrapped(line, sys.stderr), file=sys.stderr)
     raise SystemExit(code) from None
 
 
 def visible(text: Any) -> str:
     """Spell out what is not printable: text that cannot command the terminal."""
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in str(text))
+
+
+def text_width(stream: Any) -> int | None:
+    """Return the columns of a terminal; None of others, which get whole lines."""
+    if not stream.isatty():
+        return None
+    from shutil import get_terminal_size
+
+    return get_terminal_size().columns
+
+
+def wrapped(text: str, stream: Any, indent: int = 0) -> str:
+    """Wrap a line at its words where the stream is a terminal."""
+    width = text_width(stream)
+    if width is None or len(text) <= width:
+        return text
+    from textwrap import fill
+
+    return fill(
+        text,
+        max(width, indent + 20),
+        subsequent_indent=" " * indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

@@ -31,7 +31,12 @@ def apply(
 
     check_output(out, inputs=check_inputs(calibrator, predictions))
     from coolhead.apply import apply_calibrator
-    from coolhead.cli.terminal import plain_warnings, print_json, print_pairs
+    from coolhead.cli.terminal import (
+        plain_name,
+        plain_warnings,
+        print_json,
+        print_pairs,
+    )
     from coolhead.io.write import ENDINGS
     from coolhead.progress import progress_bar
 
@@ -56,7 +61,8 @@ def apply(
     if as_json:
         print_json(summary)
         return
-    print_pairs({name: value for name, value in summary.items() if value is not None})
+    found = {name: value for name, value in summary.items() if value is not None}
+    print_pairs({plain_name(name): value for name, value in found.items()})
 
 
 def open_both(
@@ -99,14 +105,12 @@ def build_monitor(metadata: dict[str, Any]) -> Any:
 
     from coolhead.monitor import DriftMonitor, Expected
 
-    told = metadata.get("expected")
-    if not told:
-        return DriftMonitor(Expected())
+    expected = Expected()
     try:
-        return DriftMonitor(Expected.from_dict(told))
+        expected = Expected.from_dict(metadata.get("expected") or {})
     except ValueError as error:
-        warnings.warn(f"no drift is looked for: {error}", stacklevel=2)
-        return DriftMonitor(Expected())
+        warnings.warn(f"drift check skipped: {error}", stacklevel=2)
+    return DriftMonitor(expected)
 
 
 def watched(monitor: Any) -> dict[str, Any]:

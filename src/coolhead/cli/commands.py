@@ -22,8 +22,9 @@ class Command(NamedTuple):
 GROUPS = {
     "Calibrate": {
         "fit": Command("cli.fit", "Fit a calibrator on saved predictions"),
-        "apply": Command("cli.apply", "Write calibrated probabilities of a file"),
-        "evaluate": Command("cli.evaluate", "Score a calibrator domain by domain"),
+        "apply": Command(
+            "cli.apply", "Write calibrated probabilities, check for drift"
+        ),
         "compare": Command("cli.compare", "Compare methods on left-out domains"),
         "inspect": Command("cli.saved", "Show what is inside a saved calibrator"),
         "export": Command("cli.saved", "Export a calibrator to ONNX or torch"),
@@ -33,13 +34,16 @@ GROUPS = {
         "label": Command("cli.new_domain", "Choose the rows to label"),
         "update": Command("cli.new_domain", "Adapt a calibrator to a few labels"),
     },
+    "Monitor": {
+        "evaluate": Command("cli.evaluate", "Score every domain, and fail on a limit"),
+    },
     "Experiments": {
-        "demo": Command("lab.commands.experiments", "Run the default experiment"),
+        "demo": Command("lab.commands.demo", "Run a bundled experiment and show it"),
         "sweep": Command("lab.commands.experiments", "Run every cell of a protocol"),
         "splits": Command("lab.commands.experiments", "List what a sweep would run"),
         "tables": Command("lab.commands.experiments", "Print the tables of a run"),
         "report": Command("lab.commands.experiments", "Write the report of a run"),
-        "results": Command("lab.commands.experiments", "Measure all bundled results"),
+        "results": Command("lab.commands.experiments", "Run all bundled experiments"),
         "new-protocol": Command(
             "lab.commands.experiments", "Write a commented protocol file"
         ),

@@ -28,7 +28,7 @@ from coolhead.cli.terminal import (
 def compare(
     predictions: Annotated[Path, typer.Argument(help="Labelled predictions.")],
     methods: Annotated[
-        str | None, typer.Option(help="Methods to compare, as in set-level,ensemble.")
+        str | None, typer.Option(help="Methods to compare, as in auto,ensemble.")
     ] = None,
     domains: Annotated[
         str | None, typer.Option(help="Domains to use, as in a,b,c.")
@@ -43,7 +43,7 @@ def compare(
     seed: SeedOption = 0,
     as_json: JsonOption = False,
 ) -> None:
-    """Leave out each domain in turn: which method would have served it best?"""
+    """Fit methods on all domains but one, and score them on that one."""
     from coolhead.io.files import check_inputs
 
     check_inputs(predictions, reference)
@@ -98,17 +98,17 @@ def _print_scores(found: list[Any], means: dict[str, float]) -> None:
     rows = [
         (
             method,
-            *(in_percent(own.ece) + ("*" if own.tied else " ") for own in scores),
             f"{100 * means[method]:.1f}",
-            _mean([own.classwise for own in scores]),
             *([_mean([own.class_ece for own in scores])] if named else []),
+            *(in_percent(own.ece) + ("*" if own.tied else " ") for own in scores),
+            _mean([own.classwise for own in scores]),
         )
         for method, scores in by_method.items()
     ]
     title = "ECE in % of each domain, fitted on the others [95 % interval]"
-    columns = ("left out:", *names, "mean", "class-wise")
-    print_table((*columns, "the class") if named else columns, rows, title)
-    print("* lowest of its column, or not distinguishable from the lowest")
+    notes = ["* lowest of its column, or not distinguishable from the lowest"]
+    columns = ["left out:", "mean", *(["the class"] * named), *names, "class-wise"]
+    print_table(columns, rows, title, notes, extra=["class-wise"])
 
 
 def _mean(errors: list[float]) -> str:

@@ -159,8 +159,8 @@ def write_junit(verdicts: Sequence[Verdict], path: Path) -> None:
         }
         case = ElementTree.SubElement(suite, "testcase", names)
         if verdict.failed:
-            told = f"{verdict.condition}: found {verdict.value:.6g}"
-            ElementTree.SubElement(case, "failure", {"message": told})
+            text = f"{verdict.condition}: found {verdict.value:.6g}"
+            ElementTree.SubElement(case, "failure", {"message": text})
     with atomic_path(path) as temporary:
         ElementTree.ElementTree(suite).write(
             temporary, encoding="utf-8", xml_declaration=True
@@ -190,7 +190,7 @@ def evaluate(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Print calibration error and likelihood of every domain, with intervals."""
+    """Print accuracy, calibration error and log loss of every domain."""
     from coolhead.io.files import check_inputs, check_output
 
     inputs = check_inputs(calibrator, predictions)
@@ -203,7 +203,7 @@ def evaluate(
         raise typer.BadParameter(f"--report and --junit are both {report}; wanted two")
     conditions = [read_condition(text) for text in fail_if or ()]
     if junit is not None and not conditions:
-        raise typer.BadParameter("--junit has nothing to tell without --fail-if")
+        raise typer.BadParameter("--junit has nothing to report without --fail-if")
     if class_name is None and any(each.score == "class_ece" for each in conditions):
         raise typer.BadParameter("--fail-if class_ece needs a class: --class NAME")
     from coolhead.apply import check_columns
@@ -245,8 +245,8 @@ def evaluate(
         if report is not None:
             print(f"report: {report}")
     for verdict in failed:
-        told = f"{verdict.domain}: {verdict.condition} ({verdict.value:.4g})"
-        print(f"coolhead: failed in {visible(told)}", file=sys.stderr)
+        text = f"{verdict.domain}: {verdict.condition} ({verdict.value:.4g})"
+        print(f"coolhead: failed in {visible(text)}", file=sys.stderr)
     if failed:
         raise typer.Exit(1)
 
@@ -268,38 +268,43 @@ def known_sources(metadata: dict[str, Any], rows: Any) -> list[str]:
 
 
 def _print_lines(lines: list[Any]) -> None:
-    from coolhead.cli.terminal import in_percent, print_table
+    from coolhead.cli.terminal import in_percent, print_table, print_text
     from coolhead.numerics.weights import infinite_loss_message
 
-    columns = ("domain", "rows", "accuracy %", "ECE before %", "ECE after %")
-    columns += ("change", "noise", "class-wise %", "NLL before", "NLL after", "seen as")
     named = any(line.class_after is not None for line in lines)
+    rows = [
+        {
+            "domain": line.domain,
+            "rows": str(line.n_rows),
+            "accuracy": f"{100 * line.accuracy:.1f}",
+            "ECE before": in_percent(line.ece_before),
+            "ECE after": in_percent(line.ece_after),
+            "change": in_percent(line.ece_change),
+            "by chance": f"{100 * line.ece_noise:.1f}",
+            "class-wise": _both(line.classwise_before, line.classwise_after),
+            **(
+                {"the class": _both(line.class_before, line.class_after)}
+                if named
+                else {}
+            ),
+            "NLL before": f"{line.nll_before:.3f}",
+            "NLL after": f"{line.nll_after:.3f}",
+            "role": line.role,
+        }
+        for line in lines
+    ]
     print_table(
-        (*columns, "ECE of the class %") if named else columns,
-        [
-            (
-                line.domain,
-                str(line.n_rows),
-                f"{100 * line.accuracy:.1f}",
-                in_percent(line.ece_before),
-                in_percent(line.ece_after),
-                in_percent(line.ece_change),
-                f"{100 * line.ece_noise:.1f}",
-                _both(line.classwise_before, line.classwise_after),
-                f"{line.nll_before:.3f}",
-                f"{line.nll_after:.3f}",
-                line.role,
-                *([_both(line.class_before, line.class_after)] if named else []),
-            )
-            for line in lines
-        ],
+        list(rows[0]),
+        [list(row.values()) for row in rows],
+        "Accuracy and calibration error in % [95 % interval]",
+        extra=("NLL before", "NLL after", "class-wise", "by chance", "change", "role"),
     )
     total = lines[-1]
     if total.n_masked:
-        print(infinite_loss_message(total.n_masked, total.n_rows))
+        print_text(infinite_loss_message(total.n_masked, total.n_rows))
     worse = [line.domain for line in lines if line.ece_change.low > 0]
     if worse:
-        print(f"calibration makes the ECE worse in: {visible(', '.join(worse))}")
+        print_text(f"calibration makes the ECE worse in: {', '.join(worse)}")
 
 
 def _both(before: float, after: float) -> str:

@@ -189,7 +189,7 @@ def fit(
             "source": sources,
         }
         metadata = named | _about(calibrator, rows)
-        # Whoever names a method of their own trusts it; to read it, they name it again.
+        # A method of the user's own is trusted here, and named again to be loaded.
         own = [full_name(type(calibrator))] if is_outside(method) else []
         save_calibrator(calibrator, out, metadata=metadata, trusted=own)
     summary = {"out": str(out), "bytes": out.stat().st_size}
@@ -245,8 +245,8 @@ def _outcome(calibrator: Any, *, distinct: bool = False) -> dict[str, Any]:
         outcome["temperature"] = calibrator.temperature_
     if hasattr(calibrator, "status_"):
         status = np.atleast_1d(calibrator.status_)
-        told = [str(text) for text in status]
-        outcome["status"] = list(dict.fromkeys(told)) if distinct else told
+        texts = [str(text) for text in status]
+        outcome["status"] = list(dict.fromkeys(texts)) if distinct else texts
     if hasattr(calibrator, "n_fallbacks_"):
         outcome["fallbacks"] = calibrator.n_fallbacks_
     return outcome

@@ -24,8 +24,8 @@ def expect(
     scores: InputOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Say how often the classifier is right in a new domain, and how sure that is."""
-    from coolhead.cli.terminal import plain_warnings, print_json, print_pairs
+    """Estimate the accuracy in a new domain, with an interval, without labels."""
+    from coolhead.cli.terminal import plain_warnings, print_json, print_text
 
     with plain_warnings():
         there = open_domain(calibrator, predictions, scores)
@@ -44,8 +44,8 @@ def expect(
             }
         )
         return
-    print(there)
-    print_pairs({f"{accuracy:.0%} right": str(limit)})
+    print_text(there)
+    print_text(f"for {accuracy:.0%} right answers: {limit}")
 
 
 def open_domain(
@@ -99,7 +99,7 @@ def label(
     scores: InputOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a CSV file of rows to label; fill its column and hand it to update."""
+    """Write a CSV file of rows to label, whose column `label` is then filled in."""
     from coolhead.io.files import atomic_path, check_output
 
     check_output(out, inputs=[calibrator, predictions], endings=(".csv",))
@@ -157,13 +157,15 @@ def _filled_lines(path: Path, reader: csv.DictReader) -> tuple[list[int], list[s
 
 def update(
     calibrator: CalibratorArgument,
-    labels: Annotated[Path, typer.Argument(help="CSV file written by label, filled.")],
+    labels: Annotated[
+        Path, typer.Argument(help="CSV file written by label, filled in.")
+    ],
     on: Annotated[Path, typer.Option(help="The predictions that the rows belong to.")],
     out: Annotated[Path, typer.Option(help="File for the calibrator, .skops.")],
     scores: InputOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write the calibrator of a new domain, and say what the labels changed."""
+    """Adapt a calibrator to the labels of a few rows of a new domain."""
     from coolhead.io.files import check_inputs, check_output
 
     inputs = check_inputs(calibrator, labels, on)

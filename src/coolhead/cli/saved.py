@@ -16,7 +16,7 @@ def inspect(calibrator: CalibratorArgument, as_json: JsonOption = False) -> None
     from coolhead.io.files import check_input
 
     check_input(calibrator)
-    from coolhead.cli.terminal import print_json, print_pairs
+    from coolhead.cli.terminal import plain_name, print_json, print_pairs
     from coolhead.io.calibrators import read_header
 
     fitted = load_fitted(calibrator)
@@ -34,7 +34,8 @@ def inspect(calibrator: CalibratorArgument, as_json: JsonOption = False) -> None
             "file": f"{calibrator} ({content['bytes'] / 1000:.0f} kB, format "
             f"{content['format_version']}, coolhead {content['coolhead_version']})",
             "fitted on": metadata.pop("file", "unknown"),
-            **{key: value for key, value in metadata.items() if value},
+            **{plain_name(key): value for key, value in metadata.items() if value},
+            "classes": content["calibrator"]["n_classes"],
         }
     )
     _print_description(content["calibrator"])
@@ -75,22 +76,25 @@ def describe(fitted: Any) -> dict[str, Any]:
 
 
 def _print_description(found: dict[str, Any], indent: str = "") -> None:
-    from coolhead.cli.terminal import print_table, shown
+    from coolhead.cli.terminal import plain_name, print_table, print_text, shown
 
     print(f"\n{indent}{found['class']}")
-    for name in ("parameters", "temperature", "n_classes", "n_features"):
-        if found.get(name) is not None:
-            print(f"{indent}  {name}: {shown(found[name])}")
-    for name in ("status", "n_fallbacks", "domain_temperatures", "weights"):
-        if name in found and (name != "status" or "clusters" not in found):
-            print(f"{indent}  {name}: {shown(found[name])}")
+    names = ["parameters", "temperature", "n_features", "n_fallbacks"]
+    names += ["domain_temperatures", "weights"]
+    names += ["status"] if "clusters" not in found else []
+    for name in names:
+        text = "" if found.get(name) is None else shown(found[name])
+        if text:
+            line = f"{indent}  {plain_name(name)}: {text}"
+            print_text(line, indent=len(indent) + 4)
     if "clusters" in found:
         columns = zip(*found["clusters"].values(), strict=True)
         rows = [
             (str(number), f"{t:.4g}", f"{radius:.4g}", str(status))
             for number, (t, radius, status) in enumerate(columns)
         ]
-        print_table(("cluster", "temperature", "radius", "status"), rows)
+        title = f"{indent}  clusters:"
+        print_table(("cluster", "temperature", "radius", "status"), rows, title)
     for member in found["members"]:
         _print_description(member, indent + "  ")
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from coolhead.cli import visible
+from coolhead.cli import text_width, visible, wrapped
 
 # Names given with --trust, before the name of the command.
 TRUSTED: ContextVar[tuple[str, ...]] = ContextVar("TRUSTED", default=())
@@ -76,35 +76,77 @@ def print_table(
     rows: Sequence[Sequence[str]],
     title: str | None = None,
     notes: Sequence[str] = (),
+    extra: Sequence[str] = (),
 ) -> None:
-    """A table with right-aligned columns after the first, and notes below it."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+    """Print a table as wide as the terminal allows; no cell is ever shortened.
 
-    def plain(text: str) -> Text:
-        return Text(visible(text))
+    Columns that do not fit stand below the others, beside the first column again.
 
-    heading = None if title is None else plain(title)
-    table = Table(box=SIMPLE_HEAD, title=heading, title_justify="left", pad_edge=False)
-    for number, name in enumerate(columns):
-        side = "right" if number else "left"
-        table.add_column(plain(name), justify=side, no_wrap=True)
-    for row in rows:
-        table.add_row(*map(plain, row))
-    # A pipe or a file gets whole lines, however long.
-    wide = None if sys.stdout.isatty() else 10_000
-    Console(width=wide, markup=False, highlight=False).print(table)
-    for note in notes:
-        print(visible(note))
+    Parameters
+    ----------
+    columns : sequence of str
+    rows : sequence of sequences of str
+        The cells; those after the first column are aligned to the right.
+    title : str, default=None
+    notes : sequence of str, default=()
+        Sentences below the table.
+    extra : sequence of str, default=()
+        Columns that a narrow terminal does without, the first to go first.
+    """
+    from rich.cells import cell_len
+
+    limit = text_width(sys.stdout) or sys.maxsize
+    lines = [[visible(cell) for cell in line] for line in (columns, *rows)]
+    widths = [max(map(cell_len, cells)) for cells in zip(*lines, strict=True)]
+
+    def width(chosen: list[int]) -> int:
+        return sum(widths[number] + 2 for number in chosen) - 2
+
+    kept, left_out = list(range(len(columns))), []
+    for name in extra:
+        if name in columns and width(kept) > limit:
+            kept.remove(columns.index(name))
+            left_out.append(name)
+    blocks = [kept[:2]]
+    for number in kept[2:]:
+        if width([*blocks[-1], number]) > limit:
+            blocks.append([0])
+        blocks[-1].append(number)
+    if title is not None:
+        print_text(title)
+    for block in blocks:
+        if title is not None or block is not blocks[0]:
+            print()
+        for line in lines:
+            spaces = {n: " " * (widths[n] - cell_len(line[n])) for n in block}
+            cells = [spaces[n] + line[n] if n else line[n] + spaces[n] for n in block]
+            print("  ".join(cells).rstrip())
+            if line is lines[0]:
+                print("-" * width(block))
+    below = list(notes)
+    if left_out:
+        below.append(f"Not shown at this width: {', '.join(left_out)}.")
+    for number, note in enumerate(below):
+        print("\n" * (number == 0), end="")
+        print_text(note)
+
+
+def print_text(text: Any, indent: int = 0) -> None:
+    """Print prose, wrapped at words where the output is a terminal."""
+    print(wrapped(visible(text), sys.stdout, indent))
 
 
 def print_pairs(pairs: dict[str, Any]) -> None:
     """Names and values, one per line."""
-    width = max(len(name) for name in pairs)
+    indent = max(map(len, pairs)) + 2
     for name, value in pairs.items():
-        print(f"{visible(name):<{width}}  {visible(shown(value))}")
+        line = f"{visible(name):<{indent}}{visible(shown(value))}"
+        print(wrapped(line, sys.stdout, indent))
+
+
+def plain_name(key: str) -> str:
+    """Return the words of a key, as in "rows" of "n_rows"."""
+    return key.removeprefix("n_").replace("_", " ")
 
 
 def shown(value: Any) -> str:
@@ -122,18 +164,19 @@ def shown(value: Any) -> str:
 
 @contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Warnings become one line each on standard error, without source code."""
-    told: set[str] = set()
+    """Print each distinct warning once on standard error, without source code."""
+    printed: set[str] = set()
 
-    def tell(message: Warning | str, *_: Any) -> None:
+    def show(message: Warning | str, *_: Any) -> None:
         text = " ".join(str(message).split())
-        if text not in told:
-            told.add(text)
-            print(f"coolhead: warning: {visible(text)}", file=sys.stderr)
+        if text not in printed:
+            printed.add(text)
+            line = f"coolhead: warning: {visible(text)}"
+            print(wrapped(line, sys.stderr), file=sys.stderr)
 
     with warnings.catch_warnings():
         warnings.simplefilter("default")
-        warnings.showwarning = tell  # at once, since hours of work may follow
+        warnings.showwarning = show  # at once, since hours of work may follow
         yield
 
 

@@ -1,7 +1,7 @@
 """Run an experiment in front of a person: progress, pages, summary and answer."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,6 +12,7 @@ from coolhead.cli.terminal import (
     SeedsOption,
     SettingsOption,
     print_table,
+    print_text,
     visible,
 )
 
@@ -36,10 +37,10 @@ def sweep_with_progress(
 
     if scheduler is None and jobs is None:
         jobs = cpu_count()
-    with progress_bars() as tell:
+    with progress_bars() as show:
 
         def report(what: str, done: int, failed: int, total: int) -> None:
-            tell(what, done, total, f" {failed} failed")
+            show(what, done, total, f" {failed} failed")
 
         return run_sweep(
             protocol, folder, jobs=jobs, scheduler=scheduler, report=report
@@ -66,7 +67,7 @@ def run_and_show(
             if table.name.endswith("summary"):
                 show_table(table)
         for sentence in answers(outcome.run):
-            print(visible(sentence))
+            print_text(sentence)
     show_outcome(outcome)
     return outcome
 
@@ -90,7 +91,8 @@ def show_table(table: "Table") -> None:
     from coolhead.report.tables import page_layout
 
     header, body = page_layout(table)
-    print_table(header, body, table.title, table.notes)
+    extra = ("of target", "null", "gain")
+    print_table(header, body, table.title, table.notes, extra)
 
 
 def show_outcome(outcome: "Outcome") -> None:
@@ -100,7 +102,7 @@ def show_outcome(outcome: "Outcome") -> None:
     print(f"{done} of {outcome.n_cells} cells done{found}: {visible(outcome.run)}")
     for head, lines in (("failed", outcome.errors), ("note", outcome.notes)):
         for line in lines:
-            print(f"{head}: {visible(line)}")
+            print_text(f"{head}: {line}")
     report = outcome.run / "report.html"
     if report.is_file():
         print(f"open {visible(report)}")
@@ -127,13 +129,13 @@ def splits(
         return
     from coolhead.cli.terminal import print_table
 
-    columns = ("", "source", "calibration", "target")
+    columns = ("split", "source", "calibration", "target")
     roles = [(split.source, split.calibration, split.target) for split in found]
     rows = [
         (str(number), *map(", ".join, domains))
         for number, domains in enumerate(roles, 1)
     ]
-    print_table(columns, rows)
+    print_table(columns, rows, "Roles of the domains")
 
 
 def sweep(
@@ -148,7 +150,7 @@ def sweep(
         Path | None, typer.Option(help="An archive to train on, apart from --data.")
     ] = None,
     scheduler: Annotated[
-        str | None, typer.Option(help="Address of a Dask scheduler, tcp://…")
+        str | None, typer.Option(help="Address of a Dask scheduler, tcp://HOST:PORT")
     ] = None,
     settings: SettingsOption = None,
 ) -> None:
@@ -232,74 +234,6 @@ def with_archives(
     archives = {"kind": "archive"} | kept
     archives |= {key: path for key, path in given.items() if path is not None}
     return change_protocol(protocol, data=archives)
-
-
-SOURCE, CALIBRATION, TARGET = "amazon", ("movies", "nyt"), "tweets"
-LABELS = 20
-
-
-def demo(folder: FolderOption = Path("runs"), jobs: JobsOption = None) -> None:
-    """Sentiment in four kinds of text: who stays calibrated where nobody has data?"""
-    from coolhead.io.files import check_output_folder
-
-    check_output_folder(folder)
-    from coolhead.cli.terminal import plain_warnings
-    from coolhead.lab.protocol_files import load_protocol
-
-    outcome = run_and_show(load_protocol("sentiment"), folder, jobs=jobs)
-    with plain_warnings():
-        for line in arrive():
-            print(line)
-    if outcome.n_failed:
-        raise typer.Exit(1)
-
-
-def arrive() -> list[str]:
-    """What to expect on tweets of a classifier that knows other texts alone.
-
-    The calibrator and its evidence come from the calibration domains' Small rows; the
-    batch and the labels from the target's Small rows; the truth from its Large rows.
-    """
-    import numpy as np
-
-    from coolhead.calibrators.auto import AutoCalibrator
-    from coolhead.calibrators.data import CalibrationData, fit_with
-    from coolhead.calibrators.evidence import gather_evidence
-    from coolhead.datasets import load_dataset
-    from coolhead.lab.heads.train import train_head
-    from coolhead.lab.images import split_large_small
-    from coolhead.new_domain import NewDomain
-
-    data = load_dataset("sentiment")
-    small = split_large_small(data)
-    scored: Any = train_head(data, SOURCE, small=small).apply(data)
-    known = small & np.isin(scored.domains, (SOURCE, *CALIBRATION))
-    rows = CalibrationData.of(
-        scored.logits[known],
-        scored.labels[known],
-        features=scored.features[known],
-        sample_domain=scored.domains[known],
-        source_domain=SOURCE,
-        reference_features=scored.features[~small & (scored.domains == SOURCE)],
-    )
-    calibrator = fit_with(AutoCalibrator(), rows)
-    away = scored.domains == TARGET
-    batch, truth = small & away, ~small & away
-    there = NewDomain(
-        calibrator,
-        scored.logits[batch],
-        scored.features[batch],
-        evidence=gather_evidence(calibrator, rows),
-    )
-    chosen = there.rows_to_label(LABELS)
-    after = there.with_labels(chosen, scored.labels[batch][chosen])
-    right = (scored.logits[truth].argmax(axis=1) == scored.labels[truth]).mean()
-    return [
-        f"\nA classifier that learned from {SOURCE} arrives at {TARGET}:",
-        f"  {there}",
-        f"  {after}",
-        f"  the truth, on {int(truth.sum())} other rows: {100 * right:.0f} %",
-    ]
 
 
 def report(

@@ -29,7 +29,7 @@ SkipOption = Annotated[
 
 
 def list_folder(folder: Path, *, skip_bad: bool) -> Any:
-    """The images of a folder; where it departs from what was published is told."""
+    """Read a folder of images; print where it departs from what was published."""
     from coolhead.lab.images import list_images
 
     images = list_images(folder, skip_bad=skip_bad, decode=True, progress=True)
@@ -127,7 +127,7 @@ def train(
     device: DeviceOption = "cpu",
     skip_bad: SkipOption = False,
 ) -> None:
-    """Train on the Large rows of the sources; write outputs for every row."""
+    """Train a classifier on rows of the sources; write its outputs for every row."""
     from coolhead.cli.terminal import plain_warnings
     from coolhead.io.files import check_inputs, check_output
 
@@ -179,8 +179,8 @@ def _train_head(data, source, out, kind, settings, small, seed) -> None:
         archive, source, kind=kind, small=mask, random_state=seed, **settings
     )
     result = head.apply(archive)
-    told = result.metadata | division_record(small, seed)
-    result = result.replace(metadata=told)
+    recorded = result.metadata | division_record(small, seed)
+    result = result.replace(metadata=recorded)
     result.save(out)
     _print_curve(head.curve)
     typer.echo(f"{out}: {result!r}")

@@ -105,9 +105,9 @@ def _run(
     from coolhead.lab.sweep import end_workers
     from coolhead.progress import progress_bars
 
-    with progress_bars() as tell:
+    with progress_bars() as report:
         for number, step in enumerate(steps):
-            tell("steps", number, len(steps), f" {visible(step.name)}")
+            report("steps", number, len(steps), f" {visible(step.name)}")
             step.out.parent.mkdir(parents=True, exist_ok=True)
             with ledger.timed(step.name, step.identity):
                 step.work()
