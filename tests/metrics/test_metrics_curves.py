@@ -1,4 +1,4 @@
-"""Reliability, kernel and risk-coverage curves."""
+"""Reliability and risk-coverage curves."""
 
 import matplotlib
 import numpy as np
@@ -6,7 +6,6 @@ import pytest
 
 from coolhead.metrics import (
     expected_calibration_error,
-    kernel_calibration_error,
     reliability_curve,
     risk_coverage_curve,
 )
@@ -50,47 +49,6 @@ def test_plots_draw_on_the_given_axes_or_their_own(data, curve_of):
     assert ax.get_legend_handles_labels()[1] == ["ours"]
     assert curve.plot() is not ax
     plt.close("all")
-
-
-def test_kernel_error_agrees_with_an_fft_density_library(data):
-    """0.20145226 is what KDEpy 1.1.12's triweight FFTKDE gives for these data."""
-    assert kernel_calibration_error(*data) == pytest.approx(0.2014522616, abs=1e-9)
-
-
-def test_kernel_error_agrees_with_direct_sums(data):
-    correct, confidence = data
-    bandwidth = 0.05
-
-    def density(values, points):
-        mirrored = np.concatenate([values, -values, 2 - values])
-        u = (points[:, None] - mirrored) / (3 * bandwidth)
-        kernel = np.where(np.abs(u) < 1, 35 / 32 * (1 - u**2) ** 3, 0)
-        return kernel.sum(axis=1) / (3 * bandwidth) / len(values)
-
-    points = np.linspace(0, 1, 2001)
-    f, f1 = density(confidence, points), density(confidence[correct], points)
-    accuracy = np.minimum(correct.mean() * f1 / np.maximum(f, 1e-12), 1)
-    direct = np.trapezoid(np.abs(points - accuracy) * f, points)
-    ours = kernel_calibration_error(correct, confidence, bandwidth=bandwidth)
-    assert ours == pytest.approx(direct / np.trapezoid(f, points), abs=1e-4)
-
-
-def test_kernel_error_of_a_calibrated_model_is_small():
-    generator = np.random.default_rng(0)
-    confidence = generator.beta(2, 2, 20_000)
-    correct = generator.random(20_000) < confidence
-    assert kernel_calibration_error(correct, confidence) < 0.012
-    assert kernel_calibration_error(np.zeros(9), np.full(9, 0.7), bandwidth=0.01) == (
-        pytest.approx(0.7, abs=1e-6)
-    )
-
-
-@pytest.mark.parametrize("correct", [[1, 1, 0], [0, 0, 0]])
-def test_kernel_error_without_a_bandwidth_is_refused(correct):
-    with pytest.raises(ValueError, match="bandwidth cannot be chosen"):
-        kernel_calibration_error(correct, [0.8, 0.8, 0.6])
-    with pytest.raises(ValueError, match="bandwidth is 0"):
-        kernel_calibration_error(correct, [0.8, 0.8, 0.6], bandwidth=0)
 
 
 def test_risk_and_coverage_by_definition(data):

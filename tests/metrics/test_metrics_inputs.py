@@ -7,7 +7,6 @@ import pytest
 
 from coolhead.metrics import (
     expected_calibration_error,
-    kernel_calibration_error,
     maximum_calibration_error,
     reliability_curve,
     risk_coverage_curve,
@@ -24,7 +23,6 @@ TOP_LABEL = [
     top_label_brier_score,
     reliability_curve,
     risk_coverage_curve,
-    kernel_calibration_error,
 ]
 
 

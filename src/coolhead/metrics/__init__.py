@@ -1,4 +1,4 @@
-"""How well confidence matches accuracy, and how sure one can be of that."""
+"""Calibration errors and scores, with intervals and tests."""
 
 from coolhead.metrics.bins import Interval, SubsampledScore
 from coolhead.metrics.bootstrap import (
@@ -18,7 +18,6 @@ from coolhead.metrics.calibration_error import (
     debiased_calibration_error,
     expected_calibration_error,
     expected_calibration_error_null,
-    kernel_calibration_error,
     maximum_calibration_error,
     signed_calibration_gap,
 )
@@ -60,7 +59,6 @@ __all__ = [
     "holm",
     "improvement_ratio",
     "is_significant",
-    "kernel_calibration_error",
     "maximum_calibration_error",
     "negative_log_likelihood",
     "paired_bootstrap",

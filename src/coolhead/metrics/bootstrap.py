@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 
@@ -295,14 +295,6 @@ def _check_lengths(lengths: list[int]) -> None:
 SIGMA_LABELS = ("< -3", "-3 to -2", "-2 to 0", "0 to 2", "2 to 3", "> 3")
 
 
-class HasLimits(Protocol):
-    @property
-    def low(self) -> float: ...
-
-    @property
-    def high(self) -> float: ...
-
-
 @dataclass(frozen=True)
 class SigmaCounts:
     """How many splits a method improves by how many of its standard deviations.
@@ -425,7 +417,7 @@ def sigma_counts(baseline: Any, method: Any, sigma: Any) -> SigmaCounts:
 
 
 def is_significant(
-    scores: PairedBootstrap | Mapping[str, HasLimits],
+    scores: PairedBootstrap | Mapping[str, Any],
     *,
     rule: Literal["paired", "non_overlap"] = "paired",
     baseline: str | Sequence[str] | None = None,

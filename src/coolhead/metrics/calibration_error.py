@@ -10,7 +10,6 @@ from coolhead.metrics.bins import (
     Binning,
     ClassBins,
     ConfidenceBins,
-    bin_index,
     bin_rows,
     check_confidence,
     check_count,
@@ -91,7 +90,7 @@ def signed_calibration_gap(
     Examples
     --------
     >>> from coolhead.metrics import signed_calibration_gap
-    >>> signed_calibration_gap([1, 0], [0.75, 0.75])    # sure of 75 %, right in 50 %
+    >>> signed_calibration_gap([1, 0], [0.75, 0.75])    # confidence 75 %, right in 50 %
     0.25
     """
     correct, confidence = correctness_and_confidence(labels, probabilities, classes)
@@ -158,8 +157,8 @@ def debiased_calibration_error(
     --------
     >>> import numpy as np
     >>> from coolhead.metrics import debiased_calibration_error
-    >>> right, sure = np.arange(100) % 4 > 0, np.full(100, 0.95)    # 75 % right
-    >>> round(debiased_calibration_error(right, sure), 2)
+    >>> right = np.arange(100) % 4 > 0    # 75 % right
+    >>> round(debiased_calibration_error(right, np.full(100, 0.95)), 2)
     0.2
     """
     check_choice(norm, "norm", 1, 2)
@@ -180,32 +179,34 @@ def expected_calibration_error_null(
     n_bins: int = N_BINS,
     binning: Binning = "width",
     size: int | None = None,
-    method: Literal["normal", "simulation"] = "normal",
-    n_draws: int = 1000,
-    random_state: int = 0,
 ) -> float:
     """Expected ECE if every confidence were exactly right: ECE's noise level.
 
+    The number of right answers in a bin is taken as normal, which gives a closed form.
+
     Parameters
     ----------
-    probabilities : (n, k) probabilities, or (n,) confidence of the predicted class
-    n_bins, binning : as for `expected_calibration_error`
-    size : rows of the evaluated sample, when ECE is taken on samples of fewer rows
-        than `probabilities` has; all rows by default
-    method : "normal" takes the number of right answers in a bin as normal, a closed
-        form; "simulation" draws the right answers `n_draws` times
-    n_draws, random_state : used by "simulation" only
+    probabilities : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Probabilities; or the confidence of the predicted class.
+    n_bins : int, default=15
+    binning : {"width", "mass"}, default="width"
+        As for `expected_calibration_error`.
+    size : int, default=None
+        Rows of the evaluated sample, when ECE is taken on samples of fewer rows than
+        `probabilities` has; all rows by default.
 
     Returns
     -------
-    Null level of ECE, in the unit of ECE. An ECE near it is no sign of miscalibration.
+    float
+        Noise level of ECE, in the unit of ECE. An ECE near it is no sign of
+        miscalibration.
 
     Examples
     --------
     >>> import numpy as np
     >>> from coolhead.metrics import expected_calibration_error_null
-    >>> sure = np.full(100, 0.8)    # 100 rows: 3 points of ECE are noise
-    >>> round(expected_calibration_error_null(sure), 3)
+    >>> confidence = np.full(100, 0.8)    # 100 rows: 3 points of ECE are noise
+    >>> round(expected_calibration_error_null(confidence), 3)
     0.032
     """
     confidence = _confidence(probabilities)
@@ -214,119 +215,12 @@ def expected_calibration_error_null(
         raise ValueError(
             f"size is {size}; wanted 1..{len(confidence)}, the number of rows"
         )
-    check_choice(method, "method", "normal", "simulation")
-    if method == "simulation":
-        index = bin_index(confidence, n_bins, binning)
-        return _simulate(confidence, index, n_bins, size, n_draws, random_state)
     none = np.zeros(len(confidence))
-    return ConfidenceBins(
-        *bin_rows(none, confidence, n_bins, binning)[:, 0]
-    ).null_error(size)
+    sums = bin_rows(none, confidence, n_bins, binning)[:, 0]
+    return ConfidenceBins(*sums).null_error(size)
 
 
 def _confidence(probabilities: Any) -> np.ndarray:
     if np.ndim(probabilities) == 1:
         return check_confidence(probabilities)
     return check_confidence(np.max(check_probabilities(probabilities), axis=1))
-
-
-def _simulate(
-    confidence: np.ndarray,
-    index: np.ndarray,
-    n_bins: int,
-    size: int,
-    n_draws: int,
-    random_state: int,
-) -> float:
-    generator = np.random.default_rng(random_state)
-    total = 0.0
-    for _ in range(n_draws):
-        correct = generator.random(len(confidence)) < confidence
-        gap = correct - confidence
-        rows = slice(None)
-        if size < len(confidence):
-            rows = generator.choice(len(confidence), size, replace=False)
-        total += np.abs(np.bincount(index[rows], gap[rows], n_bins)).sum()
-    return total / (n_draws * size)
-
-
-GRID = np.linspace(-0.6, 1.6, 2**14)
-
-
-def kernel_calibration_error(
-    labels: ArrayLike,
-    probabilities: ArrayLike,
-    *,
-    bandwidth: float | None = None,
-    classes: Any = None,
-) -> float:
-    """Mean |confidence - accuracy(confidence)| with kernel estimates of both.
-
-    With f the density of confidence and f1 that of the rows answered correctly,
-    accuracy(c) = min(1, accuracy * f1(c) / f(c)), and the error is the integral of
-    |c - accuracy(c)| f(c) over [0, 1] divided by that of f. The densities are sums
-    of triweight kernels on a fine grid, the data mirrored at 0 and 1.
-
-    Parameters
-    ----------
-    labels, probabilities, classes : as for `expected_calibration_error`
-    bandwidth : standard deviation of the kernel; by default the standard deviation
-        of the confidences answered correctly times (2 n)^(-1/5)
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from coolhead.metrics import kernel_calibration_error
-    >>> sure = np.linspace(0.5, 1, 400)
-    >>> right = np.arange(400) % 2 == 0    # right half of the time
-    >>> round(kernel_calibration_error(right, sure), 2)
-    0.25
-    """
-    correct, confidence = correctness_and_confidence(labels, probabilities, classes)
-    hits = confidence[correct.astype(bool)]
-    if bandwidth is None:
-        bandwidth = _default_bandwidth(hits, len(confidence))
-    if not 0 < bandwidth < np.inf:
-        raise ValueError(f"bandwidth is {bandwidth}; wanted a finite number > 0")
-    inside = (GRID > 0) & (GRID < 1)
-    points = GRID[inside]
-    density = _density(confidence, bandwidth)[inside]
-    hit_density = _density(hits, bandwidth)[inside] if len(hits) else 0 * density
-    visible = density > 1e-6
-    accuracy = np.zeros_like(points)
-    share = len(hits) / len(confidence)
-    np.divide(share * hit_density, density, out=accuracy, where=visible)
-    error = np.abs(points - np.minimum(accuracy, 1)) * density * visible
-    return float(np.trapezoid(error, points) / np.trapezoid(density, points))
-
-
-def _default_bandwidth(hits: np.ndarray, n_rows: int) -> float:
-    spread = float(np.std(hits)) if len(hits) else 0.0
-    if spread < 1e-12:
-        raise ValueError(
-            "bandwidth cannot be chosen: the rows answered correctly have "
-            f"{len(np.unique(hits))} distinct confidence(s), wanted at least 2; "
-            "pass a number as bandwidth"
-        )
-    return spread * (2 * n_rows) ** -0.2
-
-
-def _density(values: np.ndarray, bandwidth: float) -> np.ndarray:
-    """Density of `values`, each mirrored at the nearer end of [0, 1], on the grid."""
-    mirrored = np.concatenate([values, np.where(values < 0.5, -values, 2 - values)])
-    step = GRID[1] - GRID[0]
-    position = (mirrored - GRID[0]) / step
-    left = position.astype(np.intp)
-    share = position - left
-    mass = np.bincount(left, 1 - share, len(GRID))
-    mass += np.bincount(left + 1, share, len(GRID))
-    # The triweight kernel on [-1, 1] has variance 1/9.
-    reach = int(np.ceil(3 * bandwidth / step))
-    offset = np.arange(-reach, reach + 1) * step / (3 * bandwidth)
-    kernel = np.maximum(1 - offset**2, 0) ** 3
-    kernel *= 35 / 32 / (3 * bandwidth)
-    # Mirroring doubled the rows, so dividing by n gives density one inside [0, 1].
-    length = len(mass) + len(kernel) - 1
-    spectrum = np.fft.rfft(mass, length) * np.fft.rfft(kernel, length)
-    density = np.fft.irfft(spectrum, length)[reach : reach + len(mass)]
-    return np.maximum(density, 0) / len(values)

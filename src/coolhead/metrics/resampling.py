@@ -118,7 +118,7 @@ def sums_of_draws(
     return sums
 
 
-# Draws of fewer rows than one in this many are picked one by one.
+# Draws of fewer rows than one in this many do without a look at all rows.
 FEW = 8
 
 
@@ -288,60 +288,25 @@ def _gap_sums_of_draws(
 ) -> np.ndarray:
     """Sum of the gaps in every bin of every draw, (n_draws, n_methods, n_bins)."""
     n_methods = len(gap)
-    if draws.n_rows > FEW * draws.size:
-        pairs = zip(index, gap, strict=True)
-        sums = [_picked_sums(i, g, n_bins, draws) for i, g in pairs]
-        return np.stack(sums, axis=1)
+    columns = np.stack(index, axis=1) + np.arange(n_methods) * n_bins
+    values, n_columns = np.stack(gap, axis=1), n_methods * n_bins
 
     def count(block: slice, _: Generator, counts: np.ndarray) -> None:
         counts[:] = 0
         np.put_along_axis(counts, draws.indices[block].astype(np.intp), 1, axis=1)
 
-    columns = np.stack(index, axis=1) + np.arange(n_methods) * n_bins
-    values = np.stack(gap, axis=1)
-    sums = sums_of_draws(columns, values, n_methods * n_bins, draws.n_draws, count)
+    def pick(block: slice, _: Generator, __: None) -> None:
+        for number in range(block.start, block.stop):
+            rows = draws.indices[number]
+            picked = columns[rows].ravel(), values[rows].ravel()
+            sums[number] = np.bincount(*picked, n_columns)
+
+    if draws.n_rows > FEW * draws.size:
+        sums = np.empty((draws.n_draws, n_columns))
+        each_draw_block(draws.n_draws, draws.size * n_methods, 0, pick)
+    else:
+        sums = sums_of_draws(columns, values, n_columns, draws.n_draws, count)
     return sums.reshape(draws.n_draws, n_methods, n_bins)
-
-
-def _picked_sums(
-    index: np.ndarray, gap: np.ndarray, n_bins: int, draws: Subsamples
-) -> np.ndarray:
-    """The same of one method, without a look at the rows that were not drawn.
-
-    Memory traffic decides the speed, so bin and gap travel as one number: the bin
-    number replaces the last bits of the gap, which changes it by less than
-    n_bins * 4.5e-16 of itself.
-    """
-    mask = np.int64((1 << (n_bins - 1).bit_length()) - 1)
-    # An exact zero with those bits set would be a denormal number, slow to add.
-    packed = np.where(gap == 0, 1e-30, gap).view(np.int64)
-    packed = (packed & ~mask) | index
-    sums = np.empty((draws.n_draws, n_bins))
-
-    # Longer steps than one draw: threads wait for the interpreter's lock after each.
-    at_once = int(np.clip(2**18 // draws.size, 1, DRAWS_PER_BLOCK))
-    offsets = np.arange(at_once)[:, None] * n_bins
-
-    def pick(block: slice, _: Generator, memory: np.ndarray) -> None:
-        rows, picked = memory[:, : block.stop - block.start]
-        rows[:] = draws.indices[block]
-        # The numbers are in range by construction: "clip" spares a check of each.
-        packed.take(rows, out=picked, mode="clip")
-        np.bitwise_and(picked, mask, out=rows)
-        rows += offsets[: len(rows)]
-        gaps = picked.ravel().view(np.float64)
-        found = np.bincount(rows.ravel(), gaps, len(rows) * n_bins)
-        sums[block] = found.reshape(-1, n_bins)
-
-    each_draw_block(
-        draws.n_draws,
-        draws.size,
-        0,
-        pick,
-        at_once=at_once,
-        scratch=lambda: np.empty((2, at_once, draws.size), np.int64),
-    )
-    return sums
 
 
 def _check_draws(draws: Subsamples, n_rows: int) -> None:
