@@ -1,4 +1,4 @@
-"""Which method would have served each domain best, had it been the unseen one."""
+"""Comparison of methods on left-out domains."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -21,12 +21,18 @@ class MethodScore(NamedTuple):
 
     Attributes
     ----------
-    domain, method, n_rows : what was left out, who was asked, and how large it is.
-    ece : with 95 % interval.
-    best : True for the lowest ECE of the domain.
-    tied : True where the difference to the best may be chance.
-    classwise : ECE of each class's probability, averaged over the classes.
-    class_ece : the same of one named class, None where none is named.
+    domain, method : str
+    n_rows : int
+    ece : Interval
+        With the limits of 95 %.
+    best : bool
+        Whether it is the lowest ECE of the domain.
+    tied : bool
+        Whether the difference to the lowest may be chance.
+    classwise : float
+        ECE of each class's probability, averaged over the classes.
+    class_ece : float or None
+        The same of one named class; None where none is named.
     """
 
     domain: str
@@ -54,12 +60,20 @@ def compare_methods(
 
     Parameters
     ----------
-    archive : labelled predictions of at least two domains beside the source.
-    methods : name -> calibrator, which is cloned. "uncalibrated" comes on its own.
-    source : domains the classifier was trained on, held-out rows of which are in the
-        archive. They are never left out, and only methods that take them see them.
-    reference_features : (r, d) of rows the classifier was trained on, likewise.
-    n_bins, class_name, n_draws, random_state : as for `evaluate_domains`.
+    archive : DomainArchive
+        Labelled predictions of at least two domains beside the source.
+    methods : mapping of str to calibrator
+        Calibrators, which are cloned. "uncalibrated" is added.
+    source : sequence of str, default=()
+        Domains that the classifier was trained on, of which the archive has held-out
+        rows. They are never left out, and only methods that take them use them.
+    reference_features : array-like of shape (n_reference, n_features), default=None
+        Features of rows the classifier was trained on, likewise.
+    n_bins : int, default=15
+    class_name : str, default=None
+    n_draws : int, default=1000
+    random_state : int, default=0
+        As for `evaluate_domains`.
     """
     if archive.logits is None or archive.labels is None:
         raise ValueError("the archive has no logits or no labels; wanted both")

@@ -1,4 +1,4 @@
-"""How well a calibrator serves each domain of labelled predictions."""
+"""Scores of a calibrator on each domain of labelled predictions."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -15,26 +15,37 @@ from coolhead.plugins import suggest
 
 
 class DomainScores(NamedTuple):
-    """One line of an evaluation.
+    """Scores of one domain before and after calibration.
 
     Attributes
     ----------
-    domain : name, or "all" for all rows together.
-    n_rows, accuracy : of the domain; the accuracy after calibration.
-    confidence : mean confidence after calibration.
-    ece_before, ece_after : expected calibration error with 95 % interval.
-    ece_change : after minus before, of the same resamples; below zero is better.
-    ece_noise : ECE a perfectly calibrated model would show on as many rows.
-    nll_before, nll_after : mean negative log-likelihood of the rows whose class has a
-        probability above zero.
-    role : "source" of the classifier's training domain, "calibration" of one the
-        calibrator was fitted on, "unseen" of others, "" if not known.
-    seen : whether classifier or calibrator learned from this domain, None if not known.
-    n_masked : rows whose class has probability zero; their log loss is infinite.
-    classwise_before, classwise_after : ECE of each class's probability against its
-        frequency, averaged over the classes.
-    class_before, class_after : the same of one named class, None where none is named.
-    n_bins : bins of the calibration errors.
+    domain : str
+        Name, or "all" for all rows together.
+    n_rows : int
+    accuracy, confidence : float
+        Accuracy and mean confidence after calibration.
+    ece_before, ece_after : Interval
+        Expected calibration error with 95 % interval.
+    ece_change : Interval
+        After minus before, of the same resamples; below zero is better.
+    ece_noise : float
+        ECE that a perfectly calibrated model shows on as many rows.
+    nll_before, nll_after : float
+        Mean negative log-likelihood of the rows whose class has a probability above
+        zero.
+    role : {"source", "calibration", "unseen", ""}
+        Whether the classifier was trained on the domain, or the calibrator fitted on
+        it; "" if unknown.
+    seen : bool or None
+        Whether classifier or calibrator learned from this domain; None if unknown.
+    n_masked : int
+        Rows whose class has probability zero; their log loss is infinite.
+    classwise_before, classwise_after : float
+        ECE of each class's probability against its frequency, averaged over classes.
+    class_before, class_after : float or None
+        The same of one named class; None where none is named.
+    n_bins : int
+        Bins of the calibration errors.
     """
 
     domain: str
@@ -62,7 +73,8 @@ class DomainEvaluation(list[DomainScores]):
 
     Attributes
     ----------
-    scored : {domain: (rows before calibration, rows after it)}
+    scored : dict of str to tuple of ScoredRows
+        By domain, the rows before and after calibration.
     """
 
     def __init__(
@@ -85,18 +97,25 @@ def evaluate_domains(
     n_draws: int = 1000,
     random_state: int = 0,
 ) -> DomainEvaluation:
-    """Scores of every domain, and of all together where there are several.
+    """Score every domain, and all together where there are several.
 
     Parameters
     ----------
-    calibrator : fitted.
-    archive : labelled predictions; where both have names of classes, its columns are
-        brought into the order of the calibrator's.
-    fitted_on : names of the domains the calibrator has seen, if known.
-    source : names of the domains the classifier was trained on, as far as known.
-    n_bins : bins of equal width of the calibration errors.
-    class_name : a class whose own calibration error is wanted.
-    n_draws, random_state : of the bootstrap.
+    calibrator : fitted calibrator
+    archive : DomainArchive
+        Labelled predictions. Where both have names of classes, its columns are brought
+        into the order of the calibrator's.
+    fitted_on : iterable of str, default=None
+        Domains that the calibrator was fitted on, if known.
+    source : iterable of str, default=()
+        Domains that the classifier was trained on, as far as known.
+    n_bins : int, default=15
+        Bins of equal width of the calibration errors.
+    class_name : str, default=None
+        A class whose own calibration error is computed, too.
+    n_draws : int, default=1000
+        Resamples of the bootstrap.
+    random_state : int, default=0
     """
     if archive.logits is None or archive.labels is None:
         raise ValueError("the archive has no logits or no labels; wanted both")

@@ -259,7 +259,7 @@ def test_compare_tells_the_source_to_those_who_take_it(run, npz, predictions, tm
         ),
         (
             ["--methods", "set-level,platt", "--source", "clipart"],
-            "TemperatureScaling, PlattScaling treat all domains alike",
+            "each of TemperatureScaling, PlattScaling treats all domains alike",
             2,
         ),
     ],

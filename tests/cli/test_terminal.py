@@ -95,7 +95,7 @@ def test_every_command_fits_the_terminal(width, tmp_path, predictions):
 
 def test_help_says_what_each_command_does_in_one_short_line():
     assert list(GROUPS) == ["Calibrate", "New domain", "Monitor", "Experiments"]
-    assert all(0 < len(each.help) < 55 for each in COMMANDS.values())
+    assert all(0 < len(text) < 55 for _, text in COMMANDS.values())
 
 
 def table(width, monkeypatch, capsys, **settings):

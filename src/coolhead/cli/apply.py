@@ -42,21 +42,14 @@ def apply(
 
     check_output(out, endings=ENDINGS)
     kept = () if keep is None else [name.strip() for name in keep.split(",")]
-    opening = open_both(calibrator, predictions, scores, keep=kept)
-    fitted, metadata, opened, kind = opening
+    fitted, metadata, opened, kind = open_both(calibrator, predictions, scores, kept)
     with (
         plain_warnings(),
         progress_bar("apply", opened.n_rows, shown=not as_json) as advance,
     ):
         monitor = build_monitor(metadata)
-        n_rows = apply_calibrator(
-            fitted,
-            opened,
-            out,
-            input=kind,
-            monitor=monitor,
-            progress=advance,
-        )
+        settings = {"input": kind, "monitor": monitor, "progress": advance}
+        n_rows = apply_calibrator(fitted, opened, out, **settings)
     summary = {"out": str(out), "n_rows": n_rows, **watched(monitor)}
     if as_json:
         print_json(summary)
@@ -68,7 +61,7 @@ def apply(
 def open_both(
     calibrator: Path, predictions: Path, scores: Any, keep: Sequence[str] = ()
 ) -> tuple:
-    """Calibrator, its metadata, the opened predictions and what their scores are."""
+    """Open both files: calibrator, its metadata, predictions, kind of scores."""
     from coolhead.io.calibrators import read_header
     from coolhead.io.reading import open_predictions
 
@@ -79,7 +72,7 @@ def open_both(
 
 
 def load_fitted(path: Path) -> Any:
-    """A calibrator of logits, which are what the commands read from files."""
+    """Load a calibrator of logits, which the commands read from files."""
     from coolhead.io.calibrators import load_calibrator, predicts_from_logits
 
     fitted = load_calibrator(path, trusted=_trusted())
@@ -93,14 +86,14 @@ def load_fitted(path: Path) -> Any:
 
 
 def _trusted() -> list[str]:
-    """Full names of the types named with --trust, whose modules are imported."""
+    """Import the types named with --trust; return their full names."""
     from coolhead.plugins import full_name, load_plugin
 
     return [full_name(load_plugin(name)) for name in TRUSTED.get()]
 
 
 def build_monitor(metadata: dict[str, Any]) -> Any:
-    """A monitor that expects what the calibration domains showed in fit."""
+    """Make a monitor that compares with the calibration domains of the fit."""
     import warnings
 
     from coolhead.monitor import DriftMonitor, Expected
@@ -114,7 +107,7 @@ def build_monitor(metadata: dict[str, Any]) -> Any:
 
 
 def watched(monitor: Any) -> dict[str, Any]:
-    """What the monitor saw while the file went past."""
+    """Summarise the file as the monitor counted it."""
     signal = monitor.check()
     return {
         "mean_confidence": monitor.mean_confidence,
@@ -126,7 +119,7 @@ def watched(monitor: Any) -> dict[str, Any]:
 
 
 def wanted_input(scores: Any, metadata: dict[str, Any], opened: Any) -> str:
-    """What was said; else as in fit; else the kind the file's names tell."""
+    """Return the kind of scores: as given, as in fit, or by the names in the file."""
     if scores is not None:
         return str(scores)
     usual = str(metadata.get("input", "logits"))

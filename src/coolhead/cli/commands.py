@@ -3,7 +3,7 @@
 To add a command, write a typer-annotated function and add one line to `GROUPS`.
 """
 
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -11,47 +11,35 @@ from typer.core import TyperGroup
 from coolhead.cli.terminal import TRUSTED
 from coolhead.extras import imported
 
-
-class Command(NamedTuple):
-    """Where a command is defined, and one line about it."""
-
-    module: str
-    help: str
-
-
+# By group and name: the module of a command, and one line about it.
+LAB = "lab.commands.experiments"
 GROUPS = {
     "Calibrate": {
-        "fit": Command("cli.fit", "Fit a calibrator on saved predictions"),
-        "apply": Command(
-            "cli.apply", "Write calibrated probabilities, check for drift"
-        ),
-        "compare": Command("cli.compare", "Compare methods on left-out domains"),
-        "inspect": Command("cli.saved", "Show what is inside a saved calibrator"),
-        "export": Command("cli.saved", "Export a calibrator to ONNX or torch"),
+        "fit": ("cli.fit", "Fit a calibrator on saved predictions"),
+        "apply": ("cli.apply", "Write calibrated probabilities, check for drift"),
+        "compare": ("cli.compare", "Compare methods on left-out domains"),
+        "inspect": ("cli.saved", "Show what is inside a saved calibrator"),
+        "export": ("cli.saved", "Export a calibrator to ONNX"),
     },
     "New domain": {
-        "expect": Command("cli.new_domain", "Estimate accuracy without labels"),
-        "label": Command("cli.new_domain", "Choose the rows to label"),
-        "update": Command("cli.new_domain", "Adapt a calibrator to a few labels"),
+        "expect": ("cli.new_domain", "Estimate accuracy without labels"),
+        "label": ("cli.new_domain", "Choose the rows to label"),
+        "update": ("cli.new_domain", "Adapt a calibrator to a few labels"),
     },
     "Monitor": {
-        "evaluate": Command("cli.evaluate", "Score every domain, and fail on a limit"),
+        "evaluate": ("cli.evaluate", "Score every domain, and fail on a limit"),
     },
     "Experiments": {
-        "demo": Command("lab.commands.demo", "Run a bundled experiment and show it"),
-        "sweep": Command("lab.commands.experiments", "Run every cell of a protocol"),
-        "splits": Command("lab.commands.experiments", "List what a sweep would run"),
-        "tables": Command("lab.commands.experiments", "Print the tables of a run"),
-        "report": Command("lab.commands.experiments", "Write the report of a run"),
-        "results": Command("lab.commands.experiments", "Run all bundled experiments"),
-        "new-protocol": Command(
-            "lab.commands.experiments", "Write a commented protocol file"
-        ),
-        "extract": Command("lab.commands.images", "Turn images into features"),
-        "train": Command("lab.commands.images", "Train a classifier on features"),
-        "reproduce": Command(
-            "lab.commands.reproduce", "Go from images to the paper's tables"
-        ),
+        "demo": ("lab.commands.demo", "Run a bundled experiment and show it"),
+        "sweep": (LAB, "Run every cell of a protocol"),
+        "splits": (LAB, "List what a sweep would run"),
+        "tables": (LAB, "Print the tables of a run"),
+        "report": (LAB, "Write the report of a run"),
+        "results": (LAB, "Run all bundled experiments"),
+        "new-protocol": (LAB, "Write a commented protocol file"),
+        "extract": ("lab.commands.images", "Turn images into features"),
+        "train": ("lab.commands.images", "Train a classifier on features"),
+        "reproduce": ("lab.commands.reproduce", "Go from images to the paper's tables"),
     },
 }
 COMMANDS = {name: found for group in GROUPS.values() for name, found in group.items()}
@@ -68,8 +56,8 @@ class LazyCommands(TyperGroup):
         """Import the command of this name; None for an unknown name."""
         if cmd_name not in COMMANDS:
             return None
-        place = f"coolhead.{COMMANDS[cmd_name].module}"
-        function = imported(f"{place}.{cmd_name.replace('-', '_')}")
+        module, _ = COMMANDS[cmd_name]
+        function = imported(f"coolhead.{module}.{cmd_name.replace('-', '_')}")
         single = typer.Typer(add_completion=False, rich_markup_mode=None)
         single.command(cmd_name)(function)
         return typer.main.get_command(single)
@@ -78,7 +66,7 @@ class LazyCommands(TyperGroup):
         """List the commands by group, without an import."""
         for title, group in GROUPS.items():
             with formatter.section(title):
-                formatter.write_dl([(name, each.help) for name, each in group.items()])
+                formatter.write_dl([(name, text) for name, (_, text) in group.items()])
 
 
 def application() -> typer.Typer:

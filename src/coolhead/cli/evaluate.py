@@ -1,4 +1,4 @@
-"""Conditions under which an evaluation fails, and a summary that CI systems read."""
+"""`coolhead evaluate`: scores of every domain, and conditions under which it fails."""
 
 import math
 import operator
@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, NoReturn
 from xml.etree import ElementTree
 
 import typer
@@ -51,19 +51,16 @@ class Condition(NamedTuple):
     sign: str
     limit: float
 
-    def value(self, line: Any) -> float:
-        """The score that is looked at, of one domain."""
+    def judge(self, line: Any) -> "Verdict":
+        """Compare the score of one domain with the limit; NaN fails."""
         found = getattr(line, SCORES[self.score][0])
-        return math.nan if found is None else float(getattr(found, self.end, found))
-
-    def fails(self, line: Any) -> bool:
-        """Whether this domain fails; a score that is no number does."""
-        value = self.value(line)
-        return value != value or SIGNS[self.sign](value, self.limit)
+        value = math.nan if found is None else float(getattr(found, self.end, found))
+        failed = math.isnan(value) or SIGNS[self.sign](value, self.limit)
+        return Verdict(line.domain, self.text, value, failed)
 
 
 class Verdict(NamedTuple):
-    """What became of one condition in one domain."""
+    """Outcome of one condition in one domain."""
 
     domain: str
     condition: str
@@ -91,62 +88,39 @@ def read_condition(text: str) -> Condition:
     """
     from coolhead.plugins import suggest
 
+    def refuse(reason: str) -> NoReturn:
+        raise typer.BadParameter(reason, param_hint="--fail-if")
+
     found = FORM.fullmatch(text)
     try:
-        limit = float(found[4]) if found else None
+        limit = float(found[4]) if found else math.nan
     except ValueError:
-        limit = None
+        limit = math.nan
     # No score is above or below NaN: such a gate would never close.
-    if found is None or limit is None or not math.isfinite(limit):
-        raise typer.BadParameter(
-            f"{text!r} is no condition; wanted one as in 'ece > 0.05'",
-            param_hint="--fail-if",
-        )
-    score, end = found[1], found[2] or "estimate"
+    if found is None or not math.isfinite(limit):
+        refuse(f"{text!r} is no condition; wanted one as in 'ece > 0.05'")
+    score, end, sign, percent = found[1], found[2], found[3], found[5]
     if score not in SCORES:
-        raise typer.BadParameter(
-            f"{score!r} is no score{suggest(score, SCORES)}", param_hint="--fail-if"
-        )
-    if found[2] and not score.startswith("ece"):
-        raise typer.BadParameter(
-            f"{score!r} has no interval; wanted {score} alone", param_hint="--fail-if"
-        )
-    limit = limit / 100 if found[5] else limit
-    _check_limit(score, found[3], limit, found[4] + found[5])
-    return Condition(text.strip(), score, end, found[3], limit)
-
-
-def _check_limit(score: str, sign: str, limit: float, written: str) -> None:
-    """Refuse a limit in the wrong unit, and a condition that no value can meet."""
+        refuse(f"{score!r} is no score{suggest(score, SCORES)}")
+    if end and not score.startswith("ece"):
+        refuse(f"{score!r} has no interval; wanted {score} alone")
     _, lowest, highest = SCORES[score]
+    limit = limit / 100 if percent else limit
     share = math.isfinite(highest)
     impossible = (sign, limit) in ((">", highest), ("<", lowest))
-    percent = written.endswith("%")
-    if lowest <= limit <= highest and not impossible and (share or not percent):
-        return
-    wanted = "nats per row as a plain number, 0 or more, as in 0.7"
-    if share:
-        wanted = f"a share from {lowest:g} to {highest:g}, as in 0.05 or 5%"
-    if impossible:
-        wanted += f"; {score} is never {sign} {limit:g}"
-    raise typer.BadParameter(
-        f"the limit of {score} is {written}; wanted {wanted}", param_hint="--fail-if"
-    )
-
-
-def judge(conditions: Sequence[Condition], lines: Sequence[Any]) -> list[Verdict]:
-    """Every condition in every domain."""
-    return [
-        Verdict(
-            line.domain, condition.text, condition.value(line), condition.fails(line)
-        )
-        for line in lines
-        for condition in conditions
-    ]
+    wrong_unit = percent and not share
+    if wrong_unit or impossible or not lowest <= limit <= highest:
+        wanted = "nats per row as a plain number, 0 or more, as in 0.7"
+        if share:
+            wanted = f"a share from {lowest:g} to {highest:g}, as in 0.05 or 5%"
+        if impossible:
+            wanted += f"; {score} is never {sign} {limit:g}"
+        refuse(f"the limit of {score} is {found[4]}{percent}; wanted {wanted}")
+    return Condition(text.strip(), score, end or "estimate", sign, limit)
 
 
 def write_junit(verdicts: Sequence[Verdict], path: Path) -> None:
-    """One test case for each verdict, in the XML that CI systems show."""
+    """Write one test case for each verdict, as XML that CI systems show."""
     from coolhead.io.files import atomic_path
 
     failed = sum(verdict.failed for verdict in verdicts)
@@ -194,11 +168,7 @@ def evaluate(
     from coolhead.io.files import check_inputs, check_output
 
     inputs = check_inputs(calibrator, predictions)
-    places = [
-        check_output(path, inputs=inputs)
-        for path in (report, junit)
-        if path is not None
-    ]
+    places = [check_output(each, inputs=inputs) for each in (report, junit) if each]
     if len(set(places)) < len(places):
         raise typer.BadParameter(f"--report and --junit are both {report}; wanted two")
     conditions = [read_condition(text) for text in fail_if or ()]
@@ -210,7 +180,7 @@ def evaluate(
     from coolhead.cli.apply import open_both
     from coolhead.cli.fit import split_names
     from coolhead.cli.terminal import plain_warnings, print_json
-    from coolhead.evaluate import evaluate_domains
+    from coolhead.evaluate import evaluate_domains, trained_sources
     from coolhead.io.reading import load_archive
     from coolhead.metrics.bins import N_BINS
 
@@ -220,11 +190,12 @@ def evaluate(
     check_columns(fitted, opened)
     with plain_warnings():
         rows = load_archive(predictions, input=kind, labelled=True, class_names=names)
+        recorded = trained_sources({"head": metadata}) or trained_sources(rows.metadata)
         lines = evaluate_domains(
             fitted,
             rows,
             fitted_on=metadata["domains"],
-            source=split_names(source) or known_sources(metadata, rows),
+            source=split_names(source) or recorded or (),
             n_bins=bins or N_BINS,
             class_name=class_name,
             n_draws=draws,
@@ -233,7 +204,7 @@ def evaluate(
             from coolhead.report import write_evaluation_report
 
             write_evaluation_report(report, fitted, rows, lines, metadata)
-    verdicts = judge(conditions, lines)
+    verdicts = [each.judge(line) for line in lines for each in conditions]
     failed = [verdict for verdict in verdicts if verdict.failed]
     if junit is not None:
         write_junit(verdicts, junit)
@@ -252,19 +223,11 @@ def evaluate(
 
 
 def known_domains(metadata: dict[str, Any]) -> dict[str, Any] | None:
-    """Domains of the fit and their sizes; free metadata may hold anything there."""
+    """Return the domains of the fit and their sizes; metadata may hold anything."""
     found = metadata.get("domains")
     if isinstance(found, list):
         found = {str(name): "?" for name in found}
     return found if isinstance(found, dict) else None
-
-
-def known_sources(metadata: dict[str, Any], rows: Any) -> list[str]:
-    """The domains the classifier learned from: of the calibrator, or of the rows."""
-    from coolhead.evaluate import trained_sources
-
-    found = trained_sources({"head": metadata}) or trained_sources(rows.metadata)
-    return list(found or ())
 
 
 def _print_lines(lines: list[Any]) -> None:

@@ -1,4 +1,4 @@
-"""Names of the methods that can be fitted on labelled predictions alone."""
+"""`coolhead fit`, and the options that it shares with `coolhead compare`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coolhead.cli.terminal import InputKind, InputOption, JsonOption
+
+if TYPE_CHECKING:
+    from coolhead.io.archive import DomainArchive
 
 DEFAULT_METHOD = "auto"
 # Compared when nothing else is asked for: the paper's, the nearest rival, the default.
@@ -39,11 +42,6 @@ def build_method(name: str, n_clusters: int, random_state: int) -> Any:
     return find_method(name).build(n_clusters=n_clusters, random_state=random_state)
 
 
-def is_outside(name: str) -> bool:
-    """Whether a method is none of the package's."""
-    return name not in method_names()
-
-
 def _complete_method(incomplete: str) -> list[str]:
     return [name for name in method_names() if name.startswith(incomplete)]
 
@@ -60,10 +58,6 @@ ClustersOption = Annotated[
     int, typer.Option(min=1, help="Clusters, for the methods that use them.")
 ]
 SeedOption = Annotated[int, typer.Option(min=0, help="Seed of all random draws.")]
-
-
-if TYPE_CHECKING:
-    from coolhead.io.archive import DomainArchive
 
 SourceOption = Annotated[
     str | None,
@@ -89,29 +83,35 @@ def split_names(text: str | None, kind: str = "domain") -> list[str] | None:
 
 
 def find_sources(calibrators: Sequence[Any], source: str | None) -> list[str]:
-    """The source domains, refused where no method could tell them apart."""
+    """Return the source domains; refuse them where no method takes them."""
     names = split_names(source)
     if names and not any("source" in method.takes for method in calibrators):
-        treat = _told(calibrators, "treats", "treat")
-        raise typer.BadParameter(f"{treat} all domains alike: leave --source out")
+        raise typer.BadParameter(
+            f"{_classes(calibrators)} treats all domains alike: leave --source out"
+        )
     return names or []
 
 
 def read_reference(calibrators: Sequence[Any], path: Path | None) -> Any:
-    """Features of training rows, refused where no method knows what to do with them."""
+    """Read features of training rows; refuse them where no method takes them."""
     from coolhead.io.reading import load_archive
 
     if path is None:
         return None
     if not any("reference" in method.takes for method in calibrators):
-        do = _told(calibrators, "does", "do")
         raise typer.BadParameter(
-            f"{do} not look at training rows: leave --reference out"
+            f"{_classes(calibrators)} does not look at training rows: "
+            "leave --reference out"
         )
     features = load_archive(path).features
     if features is None:
         raise ValueError(f"{path} has no features; wanted those of training rows")
     return features
+
+
+def _classes(calibrators: Sequence[Any]) -> str:
+    names = list(dict.fromkeys(type(method).__name__ for method in calibrators))
+    return f"{'each of ' * (len(names) > 1)}{', '.join(names)}"
 
 
 def load_labelled(
@@ -124,15 +124,6 @@ def load_labelled(
     if wanted is not None:
         wanted = list(dict.fromkeys([*wanted, *sources]))
     return load_archive(predictions, input=kind, labelled=True, domains=wanted)
-
-
-def _told(calibrators: Sequence[Any], one: str, several: str) -> str:
-    names = list(dict.fromkeys(type(method).__name__ for method in calibrators))
-    return f"{', '.join(names)} {one if len(names) == 1 else several}"
-
-
-if TYPE_CHECKING:
-    from coolhead.io.archive import DomainArchive
 
 
 def fit(
@@ -182,15 +173,10 @@ def fit(
         )
         fit_with(calibrator, replace(data, classes=rows.class_names))
         keep_evidence(calibrator, data)
-        named: dict[str, Any] = {
-            "method": method,
-            "input": kind,
-            "file": predictions.name,
-            "source": sources,
-        }
-        metadata = named | _about(calibrator, rows)
+        metadata = {"method": method, "input": kind, "file": predictions.name}
+        metadata |= {"source": sources, **_about(calibrator, rows)}
         # A method of the user's own is trusted here, and named again to be loaded.
-        own = [full_name(type(calibrator))] if is_outside(method) else []
+        own = [] if method in method_names() else [full_name(type(calibrator))]
         save_calibrator(calibrator, out, metadata=metadata, trusted=own)
     summary = {"out": str(out), "bytes": out.stat().st_size}
     summary |= {**metadata, **_outcome(calibrator)}

@@ -1,4 +1,4 @@
-"""What to expect of a classifier on predictions of a domain without labels."""
+"""`coolhead expect`, `label` and `update`: a classifier in a new domain."""
 
 import csv
 from collections.abc import Sequence
@@ -31,34 +31,22 @@ def expect(
         there = open_domain(calibrator, predictions, scores)
         limit = there.threshold(accuracy)
     if as_json:
-        outside = there.outside
-        print_json(
-            {
-                "accuracy": there.accuracy,
-                "n_rows": there.n_rows,
-                "drawn_from": there.drawn_from,
-                "share_outside": None if outside is None else outside.share_outside,
-                "estimates": there.estimates,
-                "threshold": limit,
-                "notes": there.notes,
-            }
-        )
+        names = ("accuracy", "n_rows", "drawn_from", "estimates", "notes")
+        found = {name: getattr(there, name) for name in names}
+        outside = getattr(there.outside, "share_outside", None)
+        print_json({**found, "share_outside": outside, "threshold": limit})
         return
     print_text(there)
     print_text(f"for {accuracy:.0%} right answers: {limit}")
 
 
 def open_domain(
-    calibrator: Path,
-    predictions: Path,
-    scores: Any,
-    keep: Sequence[int] = (),
+    calibrator: Path, predictions: Path, scores: Any, keep: Sequence[int] = ()
 ) -> Any:
-    """A `NewDomain` of a saved calibrator and a file of predictions of any size.
+    """Make a `NewDomain` of a saved calibrator and a file of any size.
 
-    The file is read block by block; of a long one a sample of rows is kept.
-
-    keep : rows of the file that a sample must hold.
+    The file is read block by block; of a long one a sample of rows is kept, with the
+    rows `keep` among them.
     """
     from coolhead.io.files import check_inputs
 
@@ -125,33 +113,30 @@ def read_labels(path: Path) -> tuple[list[int], list[str]]:
     """Return row numbers and labels of a filled file; empty labels are left out."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            rows, labels = _filled_lines(path, csv.DictReader(file))
+            reader = csv.DictReader(file)
+            names = reader.fieldnames or ()
+            lines = [(reader.line_num, line) for line in reader]
     except (csv.Error, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is no CSV file in UTF-8: {error}") from error
+    if not {"row", "label"} <= set(names):
+        raise ValueError(
+            f"{path} has the columns {', '.join(names)}; wanted row and label, as "
+            "written by label"
+        )
+    rows, labels = [], []
+    for number, line in lines:
+        text, row = (line["label"] or "").strip(), (line["row"] or "").strip()
+        # As many digits as a row number may have.
+        if text and not (row.isascii() and row.isdigit() and len(row) < 19):
+            raise ValueError(
+                f"{path} line {number} holds row {row!r} and label {text!r}; wanted a "
+                "row number and a class name or number"
+            )
+        if text:
+            rows.append(int(row))
+            labels.append(text)
     if not rows:
         raise ValueError(f"{path} has no label yet; wanted at least one filled line")
-    return rows, labels
-
-
-def _filled_lines(path: Path, reader: csv.DictReader) -> tuple[list[int], list[str]]:
-    rows, labels = [], []
-    if not {"row", "label"} <= set(reader.fieldnames or ()):
-        raise ValueError(
-            f"{path} has the columns {', '.join(reader.fieldnames or ())}; wanted "
-            "row and label, as written by label"
-        )
-    for line in reader:
-        text, row = (line["label"] or "").strip(), (line["row"] or "").strip()
-        if not text:
-            continue
-        # As many digits as a row number may have.
-        if not (row.isascii() and row.isdigit() and len(row) < 19):
-            raise ValueError(
-                f"{path} line {reader.line_num} holds row {row!r} and label "
-                f"{text!r}; wanted a row number and a class name or number"
-            )
-        rows.append(int(row))
-        labels.append(text)
     return rows, labels
 
 
@@ -191,16 +176,9 @@ def update(
         about["expected"] = expect_adapted(on.name, details).to_dict()
         save_calibrator(moved, out, metadata=about)
     if as_json:
-        print_json(
-            {
-                "out": str(out),
-                "n_labels": after.n_labels,
-                "offset": moved.offset,
-                "before": before.accuracy,
-                "after": after.accuracy,
-                "notes": after.notes,
-            }
-        )
+        found = {"out": str(out), "n_labels": after.n_labels, "offset": moved.offset}
+        found |= {"before": before.accuracy, "after": after.accuracy}
+        print_json({**found, "notes": after.notes})
         return
     print_pairs(
         {

@@ -1,4 +1,4 @@
-"""Show what is inside a saved calibrator."""
+"""`coolhead inspect` and `coolhead export`: what is inside a saved calibrator."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -62,13 +62,11 @@ def describe(fitted: Any) -> dict[str, Any]:
             "radius": fitted.clusters_.radii,
             "status": fitted.status_,
         }
-    for name, keys, values in (
-        ("domain_temperatures", "domains_", "domain_temperatures_"),
-        ("weights", "names_", "weights_"),
-    ):
-        if hasattr(fitted, keys) and hasattr(fitted, values):
-            pairs = zip(getattr(fitted, keys), getattr(fitted, values), strict=True)
-            found[name] = {str(key): float(value) for key, value in pairs}
+    if hasattr(fitted, "domain_temperatures_"):
+        pairs = zip(fitted.domains_, fitted.domain_temperatures_, strict=True)
+        found["domain_temperatures"] = {str(name): float(t) for name, t in pairs}
+    if hasattr(fitted, "names_"):
+        found["weights"] = dict(zip(fitted.names_, fitted.weights_, strict=True))
     parts = [*getattr(fitted, "members_", ()), *getattr(fitted, "candidates_", ())]
     parts += [getattr(fitted, name, None) for name in SINGLE_PARTS]
     found["members"] = [describe(p) for p in parts if hasattr(p, "n_classes_")]
