@@ -19,8 +19,8 @@ def test_fit_then_export(run, npz, predictions, tmp_path, name):
     cal, graph = tmp_path / "cal.skops", tmp_path / "cal.onnx"
     code, printed, complaint = run("fit", npz, "--method", name, "--out", cal, "--json")
     assert code == 0, complaint
-    told = json.loads(printed)
-    assert told["method"] == name and told["status"]
+    answer = json.loads(printed)
+    assert answer["method"] == name and answer["status"]
     fitted = load_calibrator(cal)
     assert type(fitted) is find_method(name).maker
     code, _, complaint = run("export", cal, "--onnx", graph)
@@ -46,9 +46,9 @@ def test_source_and_reference_reach_the_default(
     words += ["--reference", training] if with_reference else []
     code, printed, complaint = run(*words)
     assert code == 0, complaint
-    told = json.loads(printed)
-    assert told["method"] == DEFAULT_METHOD == "auto"
-    assert told["source"] == ["clipart"]
+    answer = json.loads(printed)
+    assert answer["method"] == DEFAULT_METHOD == "auto"
+    assert answer["source"] == ["clipart"]
     fitted = load_calibrator(cal)
     assert "source-only" in fitted.names_
     assert ("no reference_features" in fitted.status_) != with_reference

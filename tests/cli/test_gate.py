@@ -36,10 +36,10 @@ def test_a_gate_that_holds_and_one_that_does_not(cal, npz, run, tmp_path):
 
 def test_the_values_are_those_of_the_table(cal, npz, run):
     code, out, _ = run("evaluate", cal, npz, "--json", "--fail-if", "ece >= 0")
-    told = json.loads(out)
+    answer = json.loads(out)
     assert code == 1
-    assert [v["value"] for v in told["failed"]] == [
-        line["ece_after"]["estimate"] for line in told["domains"]
+    assert [v["value"] for v in answer["failed"]] == [
+        line["ece_after"]["estimate"] for line in answer["domains"]
     ]
 
 
@@ -56,8 +56,8 @@ def test_the_values_are_those_of_the_table(cal, npz, run):
 )
 def test_conditions_that_say_nothing(run, npz, condition, said):
     # The calibrator is not even read.
-    code, _, told = run("evaluate", npz, npz, "--fail-if", condition)
-    assert code == 2 and said in told
+    code, _, answer = run("evaluate", npz, npz, "--fail-if", condition)
+    assert code == 2 and said in answer
 
 
 def test_junit_alone_says_nothing(run, npz, tmp_path):

@@ -34,9 +34,9 @@ def test_from_expectation_to_a_moved_calibrator(files, run):
     assert code == 0, err
     assert out.startswith("expected accuracy ") or "lie outside" in out
     code, out, err = run("expect", cal, new, "--json")
-    told = json.loads(out)
-    assert told["accuracy"]["low"] < told["accuracy"]["estimate"]
-    assert set(told["estimates"]) == {"left_out", "atc", "agreement", "cot"}
+    answer = json.loads(out)
+    assert answer["accuracy"]["low"] < answer["accuracy"]["estimate"]
+    assert set(answer["estimates"]) == {"left_out", "atc", "agreement", "cot"}
 
     asked = folder / "to_label.csv"
     code, _, err = run("label", cal, new, "--rows", 20, "--out", asked)
@@ -56,10 +56,10 @@ def test_from_expectation_to_a_moved_calibrator(files, run):
     there = folder / "there.skops"
     code, out, err = run("update", cal, asked, "--on", new, "--out", there, "--json")
     assert code == 0, err
-    told = json.loads(out)
-    assert told["n_labels"] == 19
+    answer = json.loads(out)
+    assert answer["n_labels"] == 19
     moved = ch.load_calibrator(there)
-    assert moved.offset == told["offset"] != 0
+    assert moved.offset == answer["offset"] != 0
     code, out, err = run("apply", there, new, "--out", folder / "out.npy")
     assert code == 0, err
 
@@ -76,23 +76,23 @@ def test_the_domain_it_was_moved_to_is_no_news(run, npz, predictions, tmp_path):
     rows = np.arange(0, 300, 3)
     lines = [f"{row},{predictions['labels'][row]}" for row in rows]
     asked.write_text("\n".join(["row,label", *lines]))
-    code, told, err = run("update", cal, asked, "--on", new, "--out", there)
+    code, answer, err = run("update", cal, asked, "--on", new, "--out", there)
     assert code == 0, err
-    # What was expected before the labels came is told as such.
-    assert "300 rows and no labels" in told and "300 rows and 100 labels" in told
+    # The expectation before the labels is shown as such.
+    assert "300 rows and no labels" in answer and "300 rows and 100 labels" in answer
 
     def alarm(calibrator, **change):
         np.savez(new, **arrays | change)
-        code, told, err = run("apply", calibrator, new, "--out", out, "--json")
+        code, answer, err = run("apply", calibrator, new, "--out", out, "--json")
         assert code == 0, err
-        return json.loads(told)["alarm"]
+        return json.loads(answer)["alarm"]
 
     assert alarm(cal) is True, "what it was fitted on looked otherwise"
     assert alarm(there) is False
     assert alarm(there, features=100 * arrays["features"]) is True
     assert alarm(there, logits=5 * arrays["logits"]) is True
-    code, told, err = run("inspect", there, "--json")
-    inside = json.loads(told)["calibrator"]["members"]
+    code, answer, err = run("inspect", there, "--json")
+    inside = json.loads(answer)["calibrator"]["members"]
     assert [part["class"] for part in inside] == ["AutoCalibrator"]
 
 
@@ -111,14 +111,14 @@ def test_every_kind_of_file_gives_the_same_answer(files, run, ending):
         }
         table = pl.DataFrame(columns)
         getattr(table, f"write_{'ipc' if ending == 'arrow' else ending}")(path)
-    told = []
+    answer = []
     for file in (folder / "new.npz", path):
         code, out, err = run("expect", folder / "cal.skops", file, "--json")
         assert code == 0, err
-        told.append(json.loads(out))
-    for found in told:
+        answer.append(json.loads(out))
+    for found in answer:
         assert found["drawn_from"] is None
-    assert told[0]["accuracy"] == pytest.approx(told[1]["accuracy"], rel=1e-5)
+    assert answer[0]["accuracy"] == pytest.approx(answer[1]["accuracy"], rel=1e-5)
 
 
 def test_a_long_file_is_told_from_a_sample_whose_rows_keep_their_numbers(
@@ -138,7 +138,7 @@ def test_a_long_file_is_told_from_a_sample_whose_rows_keep_their_numbers(
     lines = asked.read_text().splitlines()[1:]
     rows = [int(line.partition(",")[0]) for line in lines]
     assert max(rows) > 60
-    # One row that nobody asked for and that is not in the sample.
+    # One row that was not asked for and that is not in the sample.
     rows.append(next(row for row in range(len(truth)) if row not in rows))
     lines = [f"{row},{truth[row]}" for row in rows]
     asked.write_text("\n".join(["row,label", *lines]))

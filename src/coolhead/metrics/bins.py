@@ -19,6 +19,10 @@ from coolhead.numerics.classes import match_rows
 class Interval:
     """A number and its limits.
 
+    Attributes
+    ----------
+    estimate, low, high : float
+
     Examples
     --------
     >>> from coolhead.metrics import Interval
@@ -44,9 +48,12 @@ class SubsampledScore:
 
     Attributes
     ----------
-    estimate : the score on all rows
-    values : (n_draws,) the score on each subsample
-    level : share of the values between `low` and `high`
+    estimate : float
+        Score on all rows.
+    values : ndarray of shape (n_draws,)
+        Score on each subsample.
+    level : float
+        Share of the values between `low` and `high`.
 
     Examples
     --------
@@ -119,8 +126,10 @@ def correctness_and_confidence(
 
     Returns
     -------
-    correct : (n,) bool, integer or float array of zeros and ones
-    confidence : (n,) float64 in [0, 1]
+    correct : ndarray of shape (n_samples,)
+        Zeros and ones of type bool, integer or float.
+    confidence : ndarray of shape (n_samples,)
+        Float64 values in [0, 1].
     """
     if np.ndim(probabilities) != 1:
         found = match_rows(probabilities, labels, classes, check_probabilities)
@@ -385,7 +394,8 @@ def bin_rows(
     Parameters
     ----------
     correct, confidence : ndarray of shape (n_samples,)
-    n_bins, binning : as for `expected_calibration_error`
+    n_bins : int
+    binning : {"width", "mass"}, default="width"
     codes : ndarray of shape (n_samples,), default=0
         Group of each row.
     n_groups : int, default=1

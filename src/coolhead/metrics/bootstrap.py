@@ -31,22 +31,28 @@ class PairedBootstrap:
 
     Attributes
     ----------
-    estimates : name -> Interval of the score
-    differences : name -> Interval of score(method) - score(baseline)
-    p_values : name -> two-sided p-value of no difference, agreeing with the interval
-    values : name -> (n_draws,) score on every resample
-    baseline : name of the baseline, or None: then there are no differences
-    level : confidence level
-    allowance : name -> how far noise alone may have raised the score, see
-        `paired_bootstrap`
+    estimates : dict of str to Interval
+        Score of each method.
+    differences : dict of str to Interval
+        Score of each method minus that of the baseline.
+    p_values : dict of str to float
+        Two-sided p-value of no difference, agreeing with the interval.
+    values : dict of str to ndarray of shape (n_draws,)
+        Score on every resample.
+    baseline : str or None
+        Name of the baseline; without one there are no differences.
+    level : float
+        Confidence level.
+    allowance : dict of str to float
+        How far noise alone may have raised the score, see `paired_bootstrap`.
 
     Examples
     --------
     >>> import numpy as np
     >>> from coolhead.metrics import paired_bootstrap
-    >>> right, sure = np.arange(200) % 4 > 0, np.full(200, 0.95)
-    >>> said = {"before": sure, "after": sure - 0.2}
-    >>> result = paired_bootstrap(right, said, baseline="before")
+    >>> right, before = np.arange(200) % 4 > 0, np.full(200, 0.95)
+    >>> confidence = {"before": before, "after": before - 0.2}
+    >>> result = paired_bootstrap(right, confidence, baseline="before")
     >>> round(result.estimates["before"].estimate, 2), result.p_values["after"] < 0.01
     (0.2, True)
     """
@@ -60,15 +66,24 @@ class PairedBootstrap:
     allowance: dict[str, float]
 
     def against(self, baseline: str) -> "PairedBootstrap":
-        """The same resamples, compared with another baseline.
+        """Compare the same resamples with another baseline.
+
+        Parameters
+        ----------
+        baseline : str
+
+        Returns
+        -------
+        PairedBootstrap
 
         Examples
         --------
         >>> import numpy as np
         >>> from coolhead.metrics import paired_bootstrap
-        >>> right, sure = np.arange(200) % 4 > 0, np.full(200, 0.95)
-        >>> said = {"before": sure, "after": sure - 0.2}
-        >>> paired_bootstrap(right, said).against("before").p_values["after"] < 0.01
+        >>> right, before = np.arange(200) % 4 > 0, np.full(200, 0.95)
+        >>> confidence = {"before": before, "after": before - 0.2}
+        >>> found = paired_bootstrap(right, confidence).against("before")
+        >>> found.p_values["after"] < 0.01
         True
         """
         _check_names(self.values, baseline)
@@ -111,17 +126,30 @@ def paired_bootstrap(
 
     Parameters
     ----------
-    labels : (n,) classes; or correctness, when the probabilities are (n,).
-        A mapping with the same names gives each method its own correctness.
-    probabilities : name -> (n, k) probabilities or (n,) confidences
-    baseline : name of the method to compare the others with
-    n_bins, binning : as for `expected_calibration_error`; with "mass" the edges are
-        those of the whole set
-    n_draws : number of resamples, each of n rows with replacement
-    level : confidence level
-    noise_allowance : False for the plain basic limits
-    random_state : seed
-    classes : names of the classes in the order of the columns
+    labels : array-like of shape (n_samples,) or mapping of str to array-like
+        Classes; or correctness, where the probabilities are vectors. A mapping with
+        the same names gives each method its own correctness.
+    probabilities : mapping of str to array-like
+        By name of the method, probabilities of shape (n_samples, n_classes) or
+        confidences of shape (n_samples,).
+    baseline : str, default=None
+        Name of the method to compare the others with.
+    n_bins : int, default=15
+    binning : {"width", "mass"}, default="width"
+        With "mass", the edges are those of the whole set.
+    n_draws : int, default=1000
+        Number of resamples, each of n_samples rows with replacement.
+    level : float, default=0.95
+        Confidence level.
+    noise_allowance : bool, default=True
+        False for the plain basic limits.
+    random_state : int, default=0
+    classes : sequence, default=None
+        Names of the classes in the order of the columns.
+
+    Returns
+    -------
+    PairedBootstrap
 
     Examples
     --------
@@ -130,8 +158,8 @@ def paired_bootstrap(
     >>> after = ch.TemperatureScaling().fit(data.logits, data.labels)
     >>> before = ch.calibrators.Identity().fit(data.logits, data.labels)
     >>> methods = {"before": before, "after": after}
-    >>> said = {name: cal.predict_proba(data.logits) for name, cal in methods.items()}
-    >>> result = ch.paired_bootstrap(data.labels, said, baseline="before")
+    >>> p = {name: cal.predict_proba(data.logits) for name, cal in methods.items()}
+    >>> result = ch.paired_bootstrap(data.labels, p, baseline="before")
     >>> result.differences["after"].high < 0    # an improvement beyond noise
     True
     """
@@ -171,10 +199,19 @@ def paired_bootstrap_mean(
 
     Parameters
     ----------
-    scores : name -> (n,) one number per row
-    baseline, n_draws, level, random_state : as for `paired_bootstrap`; equal seeds
-        give the same resamples. The calibration gain over an uncalibrated baseline is
-        minus the difference of the Brier scores.
+    scores : mapping of str to array-like of shape (n_samples,)
+        By name of the method, one number per row.
+    baseline : str, default=None
+        Name of the method to compare the others with. The calibration gain over an
+        uncalibrated baseline is minus the difference of the Brier scores.
+    n_draws : int, default=1000
+    level : float, default=0.95
+    random_state : int, default=0
+        Equal seeds give the resamples of `paired_bootstrap`.
+
+    Returns
+    -------
+    PairedBootstrap
 
     Examples
     --------
@@ -301,10 +338,13 @@ class SigmaCounts:
 
     Attributes
     ----------
-    counts : number of splits in each of `SIGMA_LABELS`, in units of sigma
-    reductions : (n_splits,) (baseline - method) / sigma
-    selection : "fixed method", or "post-hoc best": the best candidate of every split
-        was picked by its test score, which no user could have done beforehand
+    counts : tuple of int
+        Number of splits in each of `SIGMA_LABELS`, in units of sigma.
+    reductions : ndarray of shape (n_splits,)
+        (baseline - method) / sigma.
+    selection : {"fixed method", "post-hoc best"}
+        "post-hoc best": the best candidate of every split was picked by its test
+        score, which no user could have done beforehand.
 
     Examples
     --------
@@ -324,13 +364,15 @@ def improvement_ratio(ece: Any, source_ece: Any, target_ece: Any) -> float:
 
     Parameters
     ----------
-    ece, source_ece, target_ece : numbers, or one number per split. Arrays are averaged
-        first: this is a ratio of averages, never an average of ratios.
+    ece, source_ece, target_ece : float or array-like of shape (n_splits,)
+        Arrays are averaged first: this is a ratio of averages, never an average of
+        ratios.
 
     Returns
     -------
-    1 when as good as the oracle, 0 when no better than source-only. NaN with a
-    RuntimeWarning where source-only is not worse than target-only.
+    float
+        1 when as good as the oracle, 0 when no better than source-only. NaN with a
+        RuntimeWarning where source-only is not worse than target-only.
 
     Examples
     --------
@@ -361,11 +403,13 @@ def pooled_sigma(means: Any, standard_deviations: Any) -> float:
 
     Parameters
     ----------
-    means, standard_deviations : (n_splits,) of equally many draws in every split
+    means, standard_deviations : array-like of shape (n_splits,)
+        Of equally many draws in every split.
 
     Returns
     -------
-    sqrt(mean of the variances + population variance of the means)
+    float
+        sqrt(mean of the variances + population variance of the means).
 
     Examples
     --------
@@ -384,10 +428,17 @@ def sigma_counts(baseline: Any, method: Any, sigma: Any) -> SigmaCounts:
 
     Parameters
     ----------
-    baseline : (n_splits,) ECE of the baseline
-    method : (n_splits,) ECE of one method; or (n_splits, n_candidates), of which the
-        lowest is taken in every split and the result labelled "post-hoc best"
-    sigma : standard deviations, of the same shape as `method`
+    baseline : array-like of shape (n_splits,)
+        ECE of the baseline.
+    method : array-like of shape (n_splits,) or (n_splits, n_candidates)
+        ECE of one method; or of several candidates, of which the lowest is taken in
+        every split and the result labelled "post-hoc best".
+    sigma : array-like of the shape of `method`
+        Standard deviations.
+
+    Returns
+    -------
+    SigmaCounts
 
     Examples
     --------
@@ -428,24 +479,32 @@ def is_significant(
 
     Parameters
     ----------
-    scores : a PairedBootstrap; or, for "non_overlap", name -> anything with `low` and
-        `high`, such as an Interval or a SubsampledScore
-    rule : "paired" (default): the bootstrapped difference excludes zero, with Holm's
-        correction over the methods. "non_overlap": the method's whole interval
-        lies beyond every baseline's, the rule of the paper's asterisks; conservative
-        for paired data.
-    baseline : name or names, for "non_overlap" on a mapping
-    better : direction of improvement, "lower" for ECE, "higher" for a gain
-    alpha : family-wise error of the "paired" rule; the limits of the intervals
-        decide for "non_overlap"
+    scores : PairedBootstrap or mapping of str to Interval
+        For "non_overlap", the values of a mapping may be anything with `low` and
+        `high`, such as a SubsampledScore.
+    rule : {"paired", "non_overlap"}, default="paired"
+        "paired": the bootstrapped difference excludes zero, with Holm's correction
+        over the methods. "non_overlap": the method's whole interval lies beyond every
+        baseline's, the rule of the paper's asterisks; conservative for paired data.
+    baseline : str or sequence of str, default=None
+        For "non_overlap" on a mapping.
+    better : {"lower", "higher"}, default="lower"
+        Direction of improvement: "lower" for ECE, "higher" for a gain.
+    alpha : float, default=0.05
+        Family-wise error of the "paired" rule; the limits of the intervals decide for
+        "non_overlap".
+
+    Returns
+    -------
+    dict of str to bool
 
     Examples
     --------
     >>> import coolhead as ch
     >>> import numpy as np
     >>> right = np.arange(200) % 4 > 0    # three times out of four
-    >>> sure = {"before": np.full(200, 0.95), "after": np.full(200, 0.75)}
-    >>> ch.is_significant(ch.paired_bootstrap(right, sure, baseline="before"))
+    >>> confidence = {"before": np.full(200, 0.95), "after": np.full(200, 0.75)}
+    >>> ch.is_significant(ch.paired_bootstrap(right, confidence, baseline="before"))
     {'after': True}
     """
     check_choice(better, "better", "lower", "higher")
@@ -469,7 +528,18 @@ def is_significant(
 
 
 def holm(p_values: Mapping[str, float], alpha: float = 0.05) -> dict[str, bool]:
-    """Holm's step-down: which hypotheses fall at family-wise error `alpha`.
+    """Reject hypotheses by Holm's step-down procedure.
+
+    Parameters
+    ----------
+    p_values : mapping of str to float
+    alpha : float, default=0.05
+        Family-wise error.
+
+    Returns
+    -------
+    dict of str to bool
+        Whether each hypothesis is rejected.
 
     Examples
     --------

@@ -49,7 +49,8 @@ def expected_calibration_error(
 
     Returns
     -------
-    ECE in [0, 1]. It is biased upward: compare `expected_calibration_error_null`.
+    float
+        ECE in [0, 1]. It is biased upward: compare `expected_calibration_error_null`.
 
     Examples
     --------
@@ -69,7 +70,24 @@ def maximum_calibration_error(
     binning: Binning = "width",
     classes: Any = None,
 ) -> float:
-    """Largest absolute gap of any non-empty bin (MCE); arguments as for ECE.
+    """Largest absolute gap of any non-empty bin (MCE).
+
+    Parameters
+    ----------
+    labels : array-like of shape (n_samples,)
+        Classes; or correctness, where `probabilities` is a vector.
+    probabilities : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Probabilities; or the confidence of the predicted class.
+    n_bins : int, default=15
+    binning : {"width", "mass"}, default="width"
+        Bins of equal width, or equally filled bins.
+    classes : sequence, default=None
+        Names of the classes in the order of the columns. By default the names of the
+        columns of a frame or, of an array, the sorted labels.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -85,7 +103,19 @@ def signed_calibration_gap(
 ) -> float:
     """Mean confidence minus accuracy: positive means overconfident.
 
-    Arguments as for `expected_calibration_error`.
+    Parameters
+    ----------
+    labels : array-like of shape (n_samples,)
+        Classes; or correctness, where `probabilities` is a vector.
+    probabilities : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Probabilities; or the confidence of the predicted class.
+    classes : sequence, default=None
+        Names of the classes in the order of the columns. By default the names of the
+        columns of a frame or, of an array, the sorted labels.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -150,8 +180,25 @@ def debiased_calibration_error(
     so nothing is random). It may be slightly negative, which keeps averages honest.
     norm=2 is the root of the debiased mean squared gap, cut off at zero.
 
-    Bins with fewer than two rows say nothing about their noise and are left out.
-    The other arguments are those of `expected_calibration_error`.
+    Bins with fewer than two rows have no estimate of their noise and are left out.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n_samples,)
+        Classes; or correctness, where `probabilities` is a vector.
+    probabilities : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Probabilities; or the confidence of the predicted class.
+    n_bins : int, default=15
+    binning : {"width", "mass"}, default="width"
+        Bins of equal width, or equally filled bins.
+    norm : {1, 2}, default=1
+    classes : sequence, default=None
+        Names of the classes in the order of the columns. By default the names of the
+        columns of a frame or, of an array, the sorted labels.
+
+    Returns
+    -------
+    float
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""How sure one can be of a proportion."""
+"""Reliability curves and risk-coverage curves."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -22,9 +22,12 @@ class ReliabilityCurve:
 
     Attributes
     ----------
-    edges : (n_bins + 1,) edges of the right-closed bins
-    count : (n_bins,) rows in each bin
-    accuracy, confidence : (n_bins,) means in each bin
+    edges : ndarray of shape (n_bins + 1,)
+        Edges of the right-closed bins.
+    count : ndarray of shape (n_bins,)
+        Rows in each bin.
+    accuracy, confidence : ndarray of shape (n_bins,)
+        Means in each bin.
 
     Examples
     --------
@@ -59,8 +62,10 @@ class ReliabilityCurve:
 
         Parameters
         ----------
-        ax : Axes to draw on; a new figure by default
-        **bar : passed to `Axes.bar`, e.g. label="ensemble"
+        ax : Axes, default=None
+            A new figure by default.
+        **bar : dict
+            Passed to `Axes.bar`, such as label="ensemble".
         """
         from coolhead.figures import reliability
 
@@ -75,7 +80,24 @@ def reliability_curve(
     binning: Binning = "width",
     classes: Any = None,
 ) -> ReliabilityCurve:
-    """Accuracy and confidence per bin; arguments as for `expected_calibration_error`.
+    """Accuracy and confidence per bin.
+
+    Parameters
+    ----------
+    labels : array-like of shape (n_samples,)
+        Classes; or correctness, where `probabilities` is a vector.
+    probabilities : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Probabilities; or the confidence of the predicted class.
+    n_bins : int, default=15
+    binning : {"width", "mass"}, default="width"
+        Bins of equal width, or equally filled bins.
+    classes : sequence, default=None
+        Names of the classes in the order of the columns. By default the names of the
+        columns of a frame or, of an array, the sorted labels.
+
+    Returns
+    -------
+    ReliabilityCurve
 
     Examples
     --------
@@ -84,13 +106,13 @@ def reliability_curve(
     array([0, 3])
     """
     correct, confidence = correctness_and_confidence(labels, probabilities, classes)
-    count, right, sure, _ = bin_rows(correct, confidence, n_bins, binning)[:, 0]
+    count, right, promised, _ = bin_rows(correct, confidence, n_bins, binning)[:, 0]
     filled = np.where(count > 0, count, np.nan)
     return ReliabilityCurve(
         edges=bin_edges(confidence, n_bins, binning),
         count=count.astype(np.intp),
         accuracy=right / filled,
-        confidence=sure / filled,
+        confidence=promised / filled,
     )
 
 
@@ -100,11 +122,15 @@ class RiskCoverageCurve:
 
     Attributes
     ----------
-    coverage : (m,) share of rows answered, increasing to 1
-    risk : (m,) error rate among them
-    threshold : (m,) lowest confidence answered, decreasing
-    area : mean risk over all coverages (lower is better); rows of equal confidence
-        count as answered in random order
+    coverage : ndarray of shape (n_thresholds,)
+        Share of rows answered, increasing to 1.
+    risk : ndarray of shape (n_thresholds,)
+        Error rate among them.
+    threshold : ndarray of shape (n_thresholds,)
+        Lowest confidence answered, decreasing.
+    area : float
+        Mean risk over all coverages (lower is better). Rows of equal confidence count
+        as answered in random order.
 
     Examples
     --------
@@ -132,8 +158,10 @@ class RiskCoverageCurve:
 
         Parameters
         ----------
-        ax : Axes to draw on; a new figure by default
-        **line : passed to `Axes.plot`, e.g. label="ensemble", color="C1"
+        ax : Axes, default=None
+            A new figure by default.
+        **line : dict
+            Passed to `Axes.plot`, such as label="ensemble", color="C1".
         """
         from coolhead.figures import selective_prediction
 
@@ -145,7 +173,19 @@ def risk_coverage_curve(
 ) -> RiskCoverageCurve:
     """Risk and coverage of answering only the most confident rows.
 
-    Takes (labels, (n, k) probabilities) or (correctness, (n,) confidence).
+    Parameters
+    ----------
+    labels : array-like of shape (n_samples,)
+        Classes; or correctness, where `probabilities` is a vector.
+    probabilities : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Probabilities; or the confidence of the predicted class.
+    classes : sequence, default=None
+        Names of the classes in the order of the columns. By default the names of the
+        columns of a frame or, of an array, the sorted labels.
+
+    Returns
+    -------
+    RiskCoverageCurve
 
     Examples
     --------

@@ -46,10 +46,14 @@ def each_draw_block(
 
     Parameters
     ----------
-    n_numbers : in each draw: many are shared out among threads.
-    seed : of a generator, its next number is taken.
-    at_once : draws in a block.
-    scratch : makes the memory that each thread writes to.
+    n_numbers : int
+        Numbers in each draw: many are distributed over threads.
+    seed : int
+        Or a generator, whose next number is taken.
+    at_once : int
+        Draws in a block.
+    scratch : callable
+        Makes the memory that each thread writes to.
     """
     if isinstance(seed, np.random.RandomState):  # NumPy 2.0 makes no generator of it
         seed = int(seed.randint(2**62, dtype=np.int64))
@@ -81,14 +85,17 @@ def sums_of_draws(
 
     Parameters
     ----------
-    columns : (n, m) in 0..n_columns-1: where each of a row's m values is added
-    values : (n, m)
-    count : writes how often each draw of a block drew each row, (draws, n)
-    seed : of the generators
+    columns : ndarray of shape (n_samples, n_values)
+        From 0 to n_columns - 1: where each of a row's values is added.
+    values : ndarray of shape (n_samples, n_values)
+    n_columns, n_draws : int
+    count : callable
+        Writes how often each draw of a block drew each row, (n_block, n_samples).
+    seed : int, default=0
 
     Returns
     -------
-    (n_draws, n_columns) sums
+    ndarray of shape (n_draws, n_columns)
     """
     n_rows, n_values = values.shape
     starts = np.arange(n_rows + 1) * n_values
@@ -128,9 +135,12 @@ class Subsamples:
 
     Attributes
     ----------
-    n_rows : rows of the set they were drawn from
-    requested_size : rows per subset as asked for
-    indices : (n_draws, size) int32
+    n_rows : int
+        Rows of the set they were drawn from.
+    requested_size : int
+        Rows per subset as asked for.
+    indices : ndarray of shape (n_draws, size)
+        Row numbers of type int32.
 
     Examples
     --------
@@ -160,14 +170,21 @@ def draw_subsamples(
     """Draw subsets of rows without replacement, once for all methods.
 
     Where there are fewer than `size` rows, three quarters of them are drawn, with a
-    warning; the result's `size` tells.
+    warning; the result's `size` says so.
 
     Parameters
     ----------
-    n_rows : number of rows to draw from
-    size : rows in each subset
-    n_draws : number of subsets
-    random_state : seed
+    n_rows : int
+        Rows to draw from.
+    size : int
+        Rows in each subset.
+    n_draws : int, default=1000
+        Number of subsets.
+    random_state : int, default=0
+
+    Returns
+    -------
+    Subsamples
 
     Examples
     --------
@@ -212,18 +229,31 @@ def subsample_ece(
 
     Parameters
     ----------
-    labels, probabilities, n_bins, classes : as for `expected_calibration_error`
-    draws : from `draw_subsamples`; pass the same object for every method
-    binning : as for `expected_calibration_error`; with "mass" the edges are those
-        of the whole set
-    level : share of the subsets' values between `low` and `high` of the result
+    labels : array-like of shape (n_samples,)
+        Classes; or correctness, where `probabilities` is a vector.
+    probabilities : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Probabilities; or the confidence of the predicted class.
+    draws : Subsamples
+        From `draw_subsamples`; the same object for every method.
+    n_bins : int, default=15
+    binning : {"width", "mass"}, default="width"
+        With "mass", the edges are those of the whole set.
+    level : float, default=0.95
+        Share of the subsets' values between `low` and `high` of the result.
+    classes : sequence, default=None
+        Names of the classes in the order of the columns. By default the names of the
+        columns of a frame or, of an array, the sorted labels.
+
+    Returns
+    -------
+    SubsampledScore
 
     Examples
     --------
     >>> import numpy as np
     >>> from coolhead.metrics import draw_subsamples, subsample_ece
-    >>> right, sure = np.arange(200) % 4 > 0, np.full(200, 0.95)
-    >>> score = subsample_ece(right, sure, draw_subsamples(200, 50, n_draws=100))
+    >>> right, confidence = np.arange(200) % 4 > 0, np.full(200, 0.95)
+    >>> score = subsample_ece(right, confidence, draw_subsamples(200, 50, n_draws=100))
     >>> round(score.estimate, 2), score.low < 0.2 < score.high
     (0.2, True)
     """
@@ -264,9 +294,16 @@ def subsample_mean(
 
     Parameters
     ----------
-    scores : (n,) one number per row; for a gain, the difference of two scores
-    draws : from `draw_subsamples`
-    level : share of the subsets' values between `low` and `high` of the result
+    scores : array-like of shape (n_samples,)
+        One number per row; for a gain, the difference of two scores.
+    draws : Subsamples
+        From `draw_subsamples`.
+    level : float, default=0.95
+        Share of the subsets' values between `low` and `high` of the result.
+
+    Returns
+    -------
+    SubsampledScore
 
     Examples
     --------

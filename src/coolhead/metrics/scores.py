@@ -74,7 +74,21 @@ def brier_score(
 ) -> float:
     """Mean squared distance to the one-hot label, summed over classes (0 to 2).
 
-    Arguments as for `negative_log_likelihood`.
+    Parameters
+    ----------
+    labels : array-like of shape (n_samples,)
+    probabilities : array-like of shape (n_samples, n_classes)
+    logits : array-like of shape (n_samples, n_classes), default=None
+        Instead of probabilities.
+    temperature : float or ndarray of shape (n_samples,), default=1.0
+        Divides the logits.
+    classes : sequence, default=None
+        Names of the classes in the order of the columns. By default the names of the
+        columns of a frame or, of an array, the sorted labels.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -108,7 +122,19 @@ def top_label_brier_score(
 ) -> float:
     """Mean squared difference of correctness and confidence.
 
-    Takes (labels, (n, k) probabilities) or (correctness, (n,) confidence).
+    Parameters
+    ----------
+    labels : array-like of shape (n_samples,)
+        Classes; or correctness, where `probabilities` is a vector.
+    probabilities : array-like of shape (n_samples, n_classes) or (n_samples,)
+        Probabilities; or the confidence of the predicted class.
+    classes : sequence, default=None
+        Names of the classes in the order of the columns. By default the names of the
+        columns of a frame or, of an array, the sorted labels.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
@@ -135,10 +161,20 @@ def calibration_gain(
 
     Parameters
     ----------
-    labels : (n,) class indices; or correctness, when the others are (n,)
-    uncalibrated, calibrated : (n, k) probabilities, or (n,) confidences
-    top_label : score the confidence of the predicted class only; this is what (n,)
-        confidences give in any case
+    labels : array-like of shape (n_samples,)
+        Classes; or correctness, where the others are vectors.
+    uncalibrated, calibrated : array-like
+        Probabilities of shape (n_samples, n_classes); or the confidence of the
+        predicted class, of shape (n_samples,).
+    top_label : bool, default=False
+        Score the confidence of the predicted class only, as vectors always do.
+    classes : sequence, default=None
+        Names of the classes in the order of the columns. By default the names of the
+        columns of a frame or, of an array, the sorted labels.
+
+    Returns
+    -------
+    float
 
     Examples
     --------
