@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from coolhead.calibrators.data import CalibrationData, fit_with, fresh
+from coolhead.display import Summarised, Summary, percent
 from coolhead.evaluate import class_number
 from coolhead.io.archive import DomainArchive
 from coolhead.metrics.bins import N_BINS, Interval
@@ -45,6 +46,20 @@ class MethodScore(NamedTuple):
     class_ece: float | None = None
 
 
+class MethodComparison(Summarised, list[MethodScore]):
+    """The scores of every method on every left-out domain."""
+
+    def _summary(self) -> Summary:
+        domains = list(dict.fromkeys(score.domain for score in self))
+        cells = {(score.method, score.domain): percent(score.ece) for score in self}
+        rows = [
+            (method, f"{100 * mean:.1f}", *(cells[method, name] for name in domains))
+            for method, mean in mean_scores(self).items()
+        ]
+        title = "ECE in per cent on left-out domains, with 95 % limits"
+        return Summary(title, ("method", "mean", *domains), rows)
+
+
 def compare_methods(
     archive: DomainArchive,
     methods: Mapping[str, Any],
@@ -55,7 +70,7 @@ def compare_methods(
     class_name: str | None = None,
     n_draws: int = 1000,
     random_state: int = 0,
-) -> list[MethodScore]:
+) -> MethodComparison:
     """Fit on all domains but one, score on that one, for every domain.
 
     Parameters
@@ -120,7 +135,7 @@ def compare_methods(
                 class_ece=None if number is None else sums.class_errors[number],
             )
             scores.append(score)
-    return scores
+    return MethodComparison(scores)
 
 
 def _score(

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from coolhead.display import Summarised, Summary, percent
 from coolhead.io.archive import DomainArchive
 from coolhead.metrics.bins import N_BINS, Interval, check_count
 from coolhead.metrics.bootstrap import paired_bootstrap
@@ -68,7 +69,7 @@ class DomainScores(NamedTuple):
     n_bins: int = N_BINS
 
 
-class DomainEvaluation(list[DomainScores]):
+class DomainEvaluation(Summarised, list[DomainScores]):
     """A line for each domain, and the scored rows that they were computed from.
 
     Attributes
@@ -84,6 +85,21 @@ class DomainEvaluation(list[DomainScores]):
     ):
         super().__init__(lines)
         self.scored = scored
+
+    def _summary(self) -> Summary:
+        rows = [
+            (
+                line.domain,
+                f"{line.n_rows:,}",
+                f"{100 * line.accuracy:.1f}",
+                percent(line.ece_before),
+                percent(line.ece_after),
+                percent(line.ece_change),
+            )
+            for line in self
+        ]
+        header = ("domain", "rows", "accuracy %", "ECE before", "after", "change")
+        return Summary("Calibration of each domain, ECE in per cent", header, rows)
 
 
 def evaluate_domains(

@@ -13,6 +13,7 @@ from coolhead.calibrators.data import CalibrationData, refuse_source
 from coolhead.calibrators.evidence import summarise
 from coolhead.calibrators.left_out import OutOfDomain
 from coolhead.calibrators.parameters import check_parameters
+from coolhead.display import SummarisedFit
 from coolhead.numerics import softmax
 from coolhead.numerics.blocks import one_blas_thread
 from coolhead.numerics.checks import (
@@ -117,7 +118,7 @@ class PredictionDetails(NamedTuple):
     distance: np.ndarray | None = None
 
 
-class Calibrator(BaseEstimator):
+class Calibrator(SummarisedFit, BaseEstimator):
     """Learns from labelled rows, gives calibrated probabilities.
 
     A subclass says once what it takes, out of "features", "source", "reference" and

@@ -27,6 +27,7 @@ from coolhead.calibrators.left_out import (
     loss_changes,
     warn_of_harm,
 )
+from coolhead.display import Summarised, Summary
 from coolhead.metrics.bins import N_BINS, equal_width_index
 from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.moments import row_moments, summarise_rows
@@ -49,8 +50,8 @@ SCORES = ("lac", "aps")
 OLD_NAMES = {"surer": "atc", "transport": "cot"}
 
 
-@dataclass(frozen=True)
-class Evidence:
+@dataclass(frozen=True, repr=False)
+class Evidence(Summarised):
     """Left-out domains, summarised, so that a calibrator can carry them in its file.
 
     Attributes
@@ -132,6 +133,15 @@ class Evidence:
             f.name: None if f.default is MISSING else f.default for f in fields(self)
         }
         vars(self).update(known | state)
+
+    def _summary(self) -> Summary:
+        title = f"Evidence of {len(self.domains)} left-out domains"
+        columns = self.domains, self.sizes, 100 * self.accuracy, 100 * self.confidence
+        rows = [
+            (str(name), str(size), f"{accuracy:.1f}", f"{confidence:.1f}")
+            for name, size, accuracy, confidence in zip(*columns, strict=True)
+        ]
+        return Summary(title, ("domain", "rows", "accuracy %", "confidence %"), rows)
 
     @property
     def residuals(self) -> np.ndarray:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from coolhead.display import Summarised, Summary
 from coolhead.metrics.bins import (
     N_BINS,
     Binning,
@@ -25,8 +26,8 @@ from coolhead.numerics.checks import check_choice
 UNCLEAR = 2.0
 
 
-@dataclass(frozen=True)
-class PairedBootstrap:
+@dataclass(frozen=True, repr=False)
+class PairedBootstrap(Summarised):
     """Intervals of several methods' scores and of their differences to a baseline.
 
     Attributes
@@ -64,6 +65,24 @@ class PairedBootstrap:
     baseline: str | None
     level: float
     allowance: dict[str, float]
+
+    def _summary(self) -> Summary:
+        n_draws = len(next(iter(self.values.values())))
+        limits = f"bias-corrected {self.level:.0%} limits"
+        title = f"PairedBootstrap: {n_draws:,} resamples, {limits}"
+        header = ("", "score", f"less {self.baseline}", "p")[
+            : 4 if self.baseline else 2
+        ]
+        rows = [
+            (
+                name,
+                str(found),
+                str(self.differences.get(name, "")),
+                f"{self.p_values[name]:.3g}" if name in self.p_values else "",
+            )[: len(header)]
+            for name, found in self.estimates.items()
+        ]
+        return Summary(title, header, rows)
 
     def against(self, baseline: str) -> "PairedBootstrap":
         """Compare the same resamples with another baseline.

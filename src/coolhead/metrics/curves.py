@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from coolhead.display import Summarised, Summary
 from coolhead.metrics.bins import (
     N_BINS,
     Binning,
@@ -16,8 +17,8 @@ from coolhead.metrics.bins import (
 from coolhead.numerics.weights import proportion_error
 
 
-@dataclass(frozen=True)
-class ReliabilityCurve:
+@dataclass(frozen=True, repr=False)
+class ReliabilityCurve(Summarised):
     """Accuracy and mean confidence of every bin; NaN where a bin is empty.
 
     Attributes
@@ -41,6 +42,18 @@ class ReliabilityCurve:
     count: np.ndarray
     accuracy: np.ndarray
     confidence: np.ndarray
+
+    def _summary(self) -> Summary:
+        error = self.expected_calibration_error
+        title = f"ReliabilityCurve: {self.count.sum():,} rows, ECE {error:.4f}"
+        ends = zip(self.edges[:-1], self.edges[1:], strict=True)
+        columns = ends, self.count, self.confidence, self.accuracy
+        rows = [
+            (f"{a:.2f} to {b:.2f}", str(n), f"{sure:.3f}", f"{right:.3f}")
+            for (a, b), n, sure, right in zip(*columns, strict=True)
+            if n
+        ]
+        return Summary(title, ("bin", "rows", "confidence", "accuracy"), rows)
 
     @property
     def gap(self) -> np.ndarray:
@@ -116,8 +129,8 @@ def reliability_curve(
     )
 
 
-@dataclass(frozen=True)
-class RiskCoverageCurve:
+@dataclass(frozen=True, repr=False)
+class RiskCoverageCurve(Summarised):
     """Error rate among the answered rows, for every threshold on confidence.
 
     Attributes
@@ -144,6 +157,11 @@ class RiskCoverageCurve:
     risk: np.ndarray
     threshold: np.ndarray
     area: float
+
+    def _summary(self) -> Summary:
+        title = f"RiskCoverageCurve: area {self.area:.4f}"
+        rows = [(f"{c:.0%}", f"{self.risk_at(c):.4f}") for c in (0.25, 0.5, 0.75, 1.0)]
+        return Summary(title, ("rows answered", "error rate"), rows)
 
     def risk_at(self, coverage: float) -> float:
         """Risk at the highest threshold that answers at least this share of rows."""

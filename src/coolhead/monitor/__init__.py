@@ -1,4 +1,4 @@
-"""Is this still the data that was calibrated for?"""
+"""Do new rows still resemble the data that was calibrated for?"""
 
 from coolhead.monitor.expected import Expected
 from coolhead.monitor.monitor import DriftMonitor

@@ -1,4 +1,4 @@
-"""What the calibration domains show, so that a new one can be compared with them."""
+"""What the calibration domains show, and the counts of new rows compared with it."""
 
 from dataclasses import asdict, dataclass, field
 from typing import Any, Self
@@ -7,14 +7,9 @@ import numpy as np
 
 from coolhead.calibrators.base import PredictionDetails
 from coolhead.calibrators.data import find_domains
-from coolhead.calibrators.evidence import (
-    counted,
-    distance_counts,
-    unsure_rows,
-)
+from coolhead.calibrators.evidence import counted, distance_counts, unsure_rows
 from coolhead.calibrators.left_out import held_out_distances, left_out_distances
 from coolhead.metrics.bins import N_BINS, equal_width_index
-from coolhead.numerics.blocks import row_blocks
 from coolhead.numerics.checks import check_features, check_finite
 from coolhead.numerics.classes import Names, encode_labels
 from coolhead.shift.clusters import Clusters, locate
@@ -29,15 +24,22 @@ class Expected:
 
     Attributes
     ----------
-    reach : a row is outside when it lies further than this many radii from its
-        nearest cluster centre. Above one where left-out domains lie far outside.
-    outside : {domain: (rows outside, rows)} of each domain when the clusters are
-        found in the others. Empty: nothing is known.
-    near, inside : {domain: (rows nearer than `near` radii to a centre, rows)}. Noise
-        of a small scale lies where no data is, in the middle.
-    middle : median confidence of the calibration rows; None: nothing is known.
-    unsure : {domain: (rows less sure than `middle`, rows)}.
-    right : {domain: (right answers, rows)} in each of 15 bins of confidence.
+    reach : float, default=1.0
+        A row is outside when it lies further than this many radii from its nearest
+        cluster centre. Above one where left-out domains lie far outside.
+    outside : dict of str to (float, float) or float
+        Rows outside, and rows, of each domain when the clusters are found in the
+        others. Empty: nothing is known.
+    near : float, default=0.0
+    inside : dict of str to (float, float) or float
+        Rows nearer than `near` radii to a centre, and rows. Noise of a small scale
+        lies in the middle, where there are no data.
+    middle : float or None
+        Median confidence of the calibration rows; None: nothing is known.
+    unsure : dict of str to (float, float) or float
+        Rows less confident than `middle`, and rows.
+    right : dict of str to (list, list)
+        Correct predictions, and rows, in each of 15 bins of confidence.
 
     Examples
     --------
@@ -60,25 +62,14 @@ class Expected:
         if not 0 < self.reach < np.inf:
             raise ValueError(f"reach is {self.reach}; wanted a number above 0")
         for name in SHARES:
-            # After JSON the pairs are lists.
-            known = {
-                domain: _pair(seen) for domain, seen in getattr(self, name).items()
-            }
-            for domain, seen in known.items():
-                share = seen if isinstance(seen, float) else seen[0] / max(seen[1], 1)
-                if not 0 <= share <= 1:
-                    raise ValueError(
-                        f"{name} of {domain} is {seen}; wanted a share between 0 and "
-                        "1, or (found, rows)"
-                    )
+            given = getattr(self, name).items()
+            known = {domain: _share(name, domain, seen) for domain, seen in given}
             object.__setattr__(self, name, known)
         right = {
-            domain: np.reshape(two, (2, N_BINS)) for domain, two in self.right.items()
+            domain: tuple(np.reshape(two, (2, N_BINS)).astype(float).tolist())
+            for domain, two in self.right.items()
         }
-        lists = {
-            domain: tuple(two.astype(float).tolist()) for domain, two in right.items()
-        }
-        object.__setattr__(self, "right", lists)
+        object.__setattr__(self, "right", right)
 
     @classmethod
     def of_evidence(cls, shown: dict[str, Any]) -> Self:
@@ -92,16 +83,16 @@ class Expected:
         return cls(**unpacked)
 
     def is_unsure(self, confidence: np.ndarray) -> np.ndarray:
-        """(n,) True for rows less sure than half of the calibration rows."""
+        """Return a mask of rows less confident than half of the calibration rows."""
         return unsure_rows(confidence, -np.inf if self.middle is None else self.middle)
 
     def to_dict(self) -> dict[str, Any]:
-        """JSON values."""
+        """Return JSON values."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> Self:
-        """The inverse of `to_dict`, also after JSON made lists of the tuples."""
+        """Restore what `to_dict` gave, also after JSON made lists of the tuples."""
         try:
             return cls(**state)
         except (AttributeError, TypeError, ValueError) as error:
@@ -111,25 +102,30 @@ class Expected:
             ) from error
 
 
-def _pair(seen: Any) -> Seen:
-    if isinstance(seen, int | float):
-        return float(seen)
-    found, rows = seen
-    return float(found), float(rows)
+def _share(name: str, domain: str, seen: Any) -> Seen:
+    """Check a share, or a pair of counts; pairs are lists after JSON."""
+    seen = float(seen) if isinstance(seen, int | float) else tuple(map(float, seen))
+    share = seen if isinstance(seen, float) else seen[0] / max(seen[1], 1)
+    if not 0 <= share <= 1:
+        raise ValueError(
+            f"{name} of {domain} is {seen}; wanted a share between 0 and 1, or "
+            "(found, rows)"
+        )
+    return seen  # pyright: ignore[reportReturnType]
 
 
 def find_served(domains: np.ndarray, served: Any) -> np.ndarray | None:
-    """(n,) True for rows of the domains named; None: no difference is made."""
+    """Return a mask of the rows of these domains; None where `served` is None."""
     if served is None:
         return None
-    known = [str(name) for name in np.unique(domains)]
-    for name in map(str, np.atleast_1d(served)):
-        if name not in known:
+    codes, served = domains.astype(str), np.atleast_1d(served).astype(str)
+    for name in served:
+        if name not in codes:
             raise ValueError(
                 f"served names {name}, which sample_domain does not hold; wanted some "
-                f"of {', '.join(known)}"
+                f"of {', '.join(np.unique(codes))}"
             )
-    return np.isin(domains.astype(str), np.atleast_1d(served).astype(str))
+    return np.isin(codes, served)
 
 
 def expect_distances(
@@ -148,7 +144,7 @@ def expect_distances(
     clusters : Clusters
     served : ndarray of bool of shape (n_samples,), default=None
         Rows of domains that are expected again. They are compared with clusters in
-        which they have a part; others as strangers to all clusters.
+        which they have a part; others with clusters of the other domains.
     """
     if len(features) < 2:
         return {}
@@ -172,48 +168,36 @@ def expect_adapted(name: str, details: PredictionDetails) -> Expected:
     """
     confidence = details.probabilities.max(axis=1).astype(np.float64)
     middle = float(np.median(confidence))
-    shown: dict[str, Any] = {"middle": middle}
-    shown["unsure"] = {name: counted(unsure_rows(confidence, middle))}
+    unsure: dict[str, Seen] = {name: counted(unsure_rows(confidence, middle))}
     far = details.distance
-    if far is not None and np.isfinite(far).all():
-        shown |= distance_counts({name: far}, {name: far})
-    return Expected(**shown)
+    if far is None or not np.isfinite(far).all():
+        return Expected(middle=middle, unsure=unsure)
+    distances = distance_counts({name: far}, {name: far})
+    return Expected(middle=middle, unsure=unsure, **distances)
 
 
 def expect_confidence(
     calibrator: Any, logits: np.ndarray, features: Any, domains: np.ndarray, labels: Any
 ) -> dict[str, Any]:
-    """`middle`, `unsure` and, where labels are known, `right` of `Expected`.
+    """Return `middle`, `unsure` and, where labels are known, `right` of `Expected`.
 
     These are of the rows the calibrator was fitted on, each domain by itself.
     """
-    confidence = np.empty(len(logits))
-    correct = np.zeros(len(logits))
-    for rows in row_blocks(*logits.shape):
-        # As in `details`: another way to the same number may end in another digit.
-        part = None if features is None else features[rows]
-        probabilities = calibrator.predict_proba(logits[rows], part)
-        confidence[rows] = probabilities.max(axis=1)
-        if labels is not None:
-            correct[rows] = probabilities.argmax(axis=1) == labels[rows]
+    confidence, predicted = calibrator.confidence(logits, features)
+    confidence = confidence.astype(np.float64)
     middle = float(np.median(confidence))
+    domain_rows = {str(name): domains == name for name in np.unique(domains)}
     unsure, right = {}, {}
-    for name in np.unique(domains):
-        own = domains == name
-        unsure[str(name)] = counted(unsure_rows(confidence[own], middle))
+    for name, own in domain_rows.items():
+        unsure[name] = counted(unsure_rows(confidence[own], middle))
         if labels is not None:
-            bins = count_bins(confidence[own], correct[own])
-            right[str(name)] = (
-                bins["bin_correct"].tolist(),
-                bins["bin_counts"].tolist(),
-            )
+            bins = count_bins(confidence[own], (predicted == labels)[own])
+            right[name] = bins["bin_correct"], bins["bin_counts"]
     return {"middle": middle, "unsure": unsure, "right": right}
 
 
 def count_bins(confidence: np.ndarray, correct: np.ndarray) -> dict[str, np.ndarray]:
-    """Rows, confidence and right answers in each of 15 bins of equal width."""
-    if not len(confidence):
-        return {}
+    """Count rows, confidence and correct predictions in 15 bins of equal width."""
     index = equal_width_index(confidence, N_BINS)
     sums = {"counts": None, "confidence": confidence, "correct": correct}
     return {
@@ -222,21 +206,14 @@ def count_bins(confidence: np.ndarray, correct: np.ndarray) -> dict[str, np.ndar
     }
 
 
-COUNTS = {
-    "n_rows": (),
-    "n_checked": (),
-    "n_outside": (),
-    "n_near": (),
-    "n_unsure": (),
-    "confidence_sum": (),
-    "bin_counts": (N_BINS,),
-    "bin_confidence": (N_BINS,),
-    "bin_correct": (N_BINS,),
-}
+SUMS = ("n_rows", "n_checked", "n_outside", "n_near", "n_unsure", "confidence_sum")
+BIN_SUMS = ("bin_counts", "bin_confidence", "bin_correct")
+# Names and shapes of the counts.
+COUNTS = dict[str, Any].fromkeys(SUMS, ()) | dict.fromkeys(BIN_SUMS, (N_BINS,))
 
 
 def no_counts() -> dict[str, np.ndarray]:
-    """The state before the first batch."""
+    """Return the state before the first batch."""
     return {name: np.zeros(shape) for name, shape in COUNTS.items()}
 
 
@@ -248,7 +225,7 @@ def count_batch(
     regions: Clusters | None,
     classes: Names | None,
 ) -> dict[str, np.ndarray]:
-    """Counts of one batch; refuses before anything is counted."""
+    """Return the counts of one batch; refuse it before anything is counted."""
     if not hasattr(details, "probabilities"):
         raise TypeError(
             f"details is a {type(details).__name__}; wanted what calibrator.details "
@@ -269,7 +246,7 @@ def count_batch(
     distance = find_distance(details, features, expected.reach, regions, n_rows)
     if distance is not None:
         counts["n_checked"] += n_rows
-        # Written so that a distance that overflowed to NaN is no reason for calm.
+        # Written so that a distance that overflowed to NaN counts as outside.
         counts["n_outside"] += np.count_nonzero(~(distance <= expected.reach))
         counts["n_near"] += np.count_nonzero(distance < expected.near)
     if labels is not None:
@@ -287,28 +264,22 @@ def find_distance(
     regions: Clusters | None,
     n_rows: int,
 ) -> np.ndarray | None:
-    """(n,) distance of each row to its nearest cluster centre, in radii.
+    """Return the distance of each row to its nearest cluster centre, in radii.
 
-    None where nobody can tell: no features, or rows of which only "covered" is known
-    though another `reach` is asked for.
+    None where it is not known: no features, or details that hold only "covered" while
+    another `reach` is asked for.
     """
     if regions is not None:
         if features is None:
             return None
         width = regions.centers.shape[1]
         return locate(regions, check_features(features, n_rows, width))[1]
-    if details.distance is not None:
-        return _per_row(details.distance, n_rows, "distance")
-    if details.covered is not None and reach == 1:
-        covered = _per_row(details.covered, n_rows, "covered")
-        return np.where(covered, 1.0, np.inf)
-    return None
-
-
-def _per_row(values: Any, n_rows: int, name: str) -> np.ndarray:
-    array = np.asarray(values)
-    if array.shape != (n_rows,):
+    found = details.distance
+    if found is None and details.covered is not None and reach == 1:
+        found = np.where(details.covered, 1.0, np.inf)
+    if found is not None and np.shape(found) != (n_rows,):
         raise ValueError(
-            f"details.{name} has shape {array.shape}; wanted one per row, ({n_rows},)"
+            f"details.distance has shape {np.shape(found)}; wanted one per row, "
+            f"({n_rows},)"
         )
-    return array
+    return found

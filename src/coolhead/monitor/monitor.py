@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from coolhead.calibrators.base import PredictionDetails
 from coolhead.classifier.classifier import CalibratedClassifier
+from coolhead.display import Summarised, Summary
 from coolhead.monitor.expected import (
     COUNTS,
     Expected,
@@ -39,22 +40,27 @@ FORMAT_VERSION = 2
 _COUNTING = Lock()
 
 
-@dataclass(frozen=True, eq=False)
-class DriftMonitor:
+@dataclass(frozen=True, eq=False, repr=False)
+class DriftMonitor(Summarised):
     """Watches batches of predictions; states of several machines can be merged.
 
     Made by `for_calibrator`. Threads may share a monitor.
 
     Parameters
     ----------
-    expected : what the calibration domains show. An alarm needs rows that are unlike
-        every one of them.
-    false_alarm_rate : chance of an alarm per call of `check`, at most, if the rows are
-        like those of some calibration domain; shared between the kinds of finding.
-        Who checks often divides it by the number of checks.
-    regions : clusters to look for new features in, where the calibrator has none.
-    counts : the state; starts empty.
-    classes : names of the classes, for labels that are names; None without.
+    expected : Expected, default=Expected()
+        What the calibration domains show. An alarm needs rows that are unlike every
+        one of them.
+    false_alarm_rate : float, default=0.01
+        Largest chance of an alarm per call of `check` if the rows are like those of
+        some calibration domain; shared between the kinds of finding. For repeated
+        checks, divide the rate by their number.
+    regions : Clusters, default=None
+        Clusters to locate new features in, where the calibrator has none.
+    counts : dict of str to ndarray, default=zeros
+        The state.
+    classes : tuple of str, default=None
+        Names of the classes, for labels that are names.
 
     Examples
     --------
@@ -72,7 +78,7 @@ class DriftMonitor:
     expected: Expected = field(default_factory=Expected)
     false_alarm_rate: float = 0.01
     regions: Clusters | None = None
-    counts: dict[str, Any] = field(default_factory=no_counts, repr=False)
+    counts: dict[str, Any] = field(default_factory=no_counts)
     classes: Names | None = None
 
     def __post_init__(self) -> None:
@@ -81,6 +87,10 @@ class DriftMonitor:
                 f"false_alarm_rate is {self.false_alarm_rate}; wanted a share between "
                 "0 and 1"
             )
+
+    def _summary(self) -> Summary:
+        rows = f"{int(self._snapshot()['n_rows']):,} rows"
+        return self.check()._summary()._replace(title=f"DriftMonitor: {rows}")
 
     @classmethod
     def for_calibrator(
@@ -94,24 +104,32 @@ class DriftMonitor:
         served: Any = None,
         false_alarm_rate: float = 0.01,
     ) -> Self:
-        """A monitor that expects what the calibration domains show.
+        """Make a monitor that expects what the calibration domains show.
 
         Parameters
         ----------
-        calibrator : fitted. If its temperature does not depend on features, the
-            monitor finds clusters of its own, and `update` needs `features`.
-        features, sample_domain : (n, d) and (n,) that it was fitted on. For a
-            `CalibratedClassifier`, features are the X of its `fit`. Without features
-            and logits, the evidence that the calibrator carries is expected.
-        logits, labels : (n, k) and (n,) of the same rows: how sure, and how often
-            right, the calibrated classifier is in each domain. Without logits, falling
-            confidence raises no alarm; without labels, labelled rows are compared with
-            perfect calibration. For a `CalibratedClassifier`, labels are its y, and
-            logits are its own; they count if its estimator did not learn from them.
-        served : name or names of the domains whose rows are expected every day. By
-            default none is: then rows may be as strange as each domain is to the
-            others, which is what was calibrated for, and only stranger ones raise an
-            alarm. Named, other rows than theirs raise it, and it sees far more.
+        calibrator : Calibrator or CalibratedClassifier
+            Fitted. If its temperature does not depend on features, the monitor finds
+            clusters of its own, and `update` needs `features`.
+        features : array-like of shape (n_samples, n_features), default=None
+            Of the rows it was fitted on; for a `CalibratedClassifier`, the X of its
+            `fit`. Without features and logits, the monitor expects the evidence that
+            the calibrator carries.
+        sample_domain : array-like of shape (n_samples,), default=None
+        logits : array-like of shape (n_samples, n_classes), default=None
+            Of the same rows: how confident the calibrated classifier is in each
+            domain. Without logits, falling confidence raises no alarm. A
+            `CalibratedClassifier` computes them, and uses them if its estimator did
+            not learn from these rows.
+        labels : array-like of shape (n_samples,), default=None
+            How often it is right in each domain; without labels, labelled rows are
+            compared with perfect calibration. For a `CalibratedClassifier`, its y.
+        served : str or list of str, default=None
+            Domains whose rows are expected every day. By default, rows may differ as
+            much as each domain differs from the others, which is what was calibrated
+            for. With `served`, rows unlike these domains raise an alarm, and the
+            monitor detects far more.
+        false_alarm_rate : float, default=0.01
         """
         if hasattr(calibrator, "fit"):
             check_is_fitted(calibrator)
@@ -126,17 +144,11 @@ class DriftMonitor:
             logits, classes = order_columns(as_logits(logits), logits, classes)
         elif logits is not None:
             logits, labels, classes = match_rows(logits, labels, classes, as_logits)
-        n_rows = next((len(a) for a in (features, logits) if a is not None), None)
-        if n_rows is None:
-            shown = getattr(getattr(calibrator, "evidence_", None), "shown", None)
-            if shown is None:
-                raise ValueError(
-                    "features and logits are missing, and the calibrator carries no "
-                    "evidence; wanted features (n, d), logits (n, k), or both, of the "
-                    "rows it was fitted on"
-                )
-            expected = Expected.of_evidence(shown)
+        if features is None and logits is None:
+            expected = _expected_by_evidence(calibrator)
             return cls(expected, false_alarm_rate, classes=classes)
+        rows: Any = logits if features is None else features
+        n_rows = len(rows)
         domains = np.zeros(n_rows, int) if domains is None else domains
         domains = check_domains(domains, n_rows)
         expected_again = find_served(domains, served)
@@ -149,7 +161,7 @@ class DriftMonitor:
                 clusters = regions = find_regions(features)
             shown |= expect_distances(features, domains, clusters, expected_again)
         if logits is not None:
-            rows: Any = (logits, features, domains, labels)
+            rows = [logits, features, domains, labels]
             if expected_again is not None:
                 rows = [None if part is None else part[expected_again] for part in rows]
             shown |= expect_confidence(calibrator, *rows)
@@ -158,13 +170,17 @@ class DriftMonitor:
     def update(
         self, details: PredictionDetails, labels: Any = None, *, features: Any = None
     ) -> None:
-        """Count a batch, given what `calibrator.details(logits, features)` returned.
+        """Count a batch; a batch that is refused is not counted at all.
 
-        A batch that is refused is not counted at all.
-
-        labels : (n,) class numbers or names where they are known; -1, an empty string
-            or a missing value for rows without.
-        features : (n, d); for a monitor with `regions` of its own, else not looked at.
+        Parameters
+        ----------
+        details : PredictionDetails
+            Result of `calibrator.details(logits, features)`.
+        labels : array-like of shape (n_samples,), default=None
+            Class numbers or names where they are known; -1, an empty string or a
+            missing value for rows without.
+        features : array-like of shape (n_samples, n_features), default=None
+            For a monitor with `regions` of its own; others ignore them.
         """
         known = self.expected, self.regions, self.classes
         added = count_batch(details, labels, features, *known)
@@ -173,23 +189,23 @@ class DriftMonitor:
                 self.counts[name] = self.counts[name] + value
 
     def check(self) -> DriftSignal:
-        """Compare what was counted with what is expected; see `DriftSignal`."""
+        """Compare the counts with what is expected."""
         return judge(self._snapshot(), self.expected, self.false_alarm_rate)
 
     @property
     def mean_confidence(self) -> float | None:
-        """Mean confidence of all rows, None before the first."""
+        """Mean confidence of all rows; None before the first."""
         counts = self._snapshot()
         n_rows = float(counts["n_rows"])
         return float(counts["confidence_sum"]) / n_rows if n_rows else None
 
     @property
     def expected_calibration_error(self) -> float | None:
-        """ECE (15 bins of equal width) of the labelled rows, None without any."""
+        """ECE, 15 bins of equal width, of the labelled rows; None without any."""
         return calibration_error(self._snapshot())
 
     def merge(self, other: "DriftMonitor") -> "DriftMonitor":
-        """The monitor that has seen the batches of both."""
+        """Return the monitor that has counted the batches of both."""
         mine, theirs = self.to_dict(), other.to_dict()
         for name in ("expected", "false_alarm_rate", "regions", "classes"):
             if mine[name] != theirs[name]:
@@ -202,7 +218,7 @@ class DriftMonitor:
         return replace(self, counts=both)
 
     def to_dict(self) -> dict[str, Any]:
-        """Settings and counts as JSON values."""
+        """Return settings and counts as JSON values."""
         counts = self._snapshot()
         return {
             "format_version": FORMAT_VERSION,
@@ -215,7 +231,7 @@ class DriftMonitor:
 
     @classmethod
     def from_dict(cls, state: dict[str, Any]) -> Self:
-        """The inverse of `to_dict`."""
+        """Restore a monitor from what `to_dict` gave."""
         try:
             if state["format_version"] != FORMAT_VERSION:
                 raise ValueError(f"format_version is {state['format_version']}")
@@ -224,7 +240,7 @@ class DriftMonitor:
                 raise ValueError("counts of another length")
             expected = Expected.from_dict(state["expected"])
             regions = None if state["regions"] is None else _regions(state["regions"])
-            classes = state.get("classes")  # which version 0.2 did not have
+            classes = state.get("classes")  # absent from states of version 0.2
             classes = None if classes is None else tuple(map(str, classes))
             return cls(expected, state["false_alarm_rate"], regions, counts, classes)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -235,9 +251,20 @@ class DriftMonitor:
             ) from error
 
     def _snapshot(self) -> dict[str, Any]:
-        """The counts at one moment: arrays are replaced, never changed."""
+        """Return the counts at one moment: arrays are replaced, never changed."""
         with _COUNTING:
             return dict(self.counts)
+
+
+def _expected_by_evidence(calibrator: Any) -> Expected:
+    shown = getattr(getattr(calibrator, "evidence_", None), "shown", None)
+    if shown is None:
+        raise ValueError(
+            "features and logits are missing, and the calibrator carries no evidence; "
+            "wanted features (n, d), logits (n, k), or both, of the rows it was fitted "
+            "on"
+        )
+    return Expected.of_evidence(shown)
 
 
 def _plain(regions: Clusters) -> dict[str, Any]:
@@ -254,10 +281,10 @@ def _regions(state: dict[str, Any]) -> Clusters:
 
 
 def _unseen_rows(model: CalibratedClassifier, X: Any, domains: Any, labels: Any) -> Any:
-    """Features, domains, logits and columns of labels of the rows of a classifier.
+    """Return features, domains, logits and columns of labels for a classifier.
 
-    The rows its estimator learned from are left out: it is more confident there than
-    anywhere else. Where it learned from all rows, only the features are used.
+    Rows that its estimator learned from are left out, because it is more confident
+    there than anywhere else. Where it learned from all rows, only the features count.
     """
     if model.source is not None:
         if domains is None:

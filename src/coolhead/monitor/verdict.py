@@ -10,26 +10,33 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from coolhead.display import Summary, as_html, as_text
 from coolhead.monitor.expected import Expected, Seen
 
 ROWS_PER_GROUP = 25
 NO_EXPECTATION = "what the calibration domains show is not known"
+VERDICTS = {True: "drift", False: "no drift", None: "cannot tell"}
 
 
 class Finding(NamedTuple):
-    """What one kind of observation says.
+    """Result of one of the tests.
 
     Attributes
     ----------
-    kind : "features" (rows outside the calibration data), "confidence" (rows less
-        sure than the middle calibration row) or "labels" (right answers at the same
-        confidence).
-    alarm : True or False; None if it cannot tell.
-    p_value : None if it cannot tell.
-    n_rows : rows it rests on.
-    found : share of rows outside, share of unsure rows, calibration error; None
-        without rows.
-    text : all of this in words, or why it cannot tell.
+    kind : {"features", "confidence", "labels"}
+        Rows outside the calibration data; rows less confident than the median
+        calibration row; correct predictions at the same confidence.
+    alarm : bool or None
+        None if it cannot tell.
+    p_value : float or None
+        None if it cannot tell.
+    n_rows : int
+        Rows it rests on.
+    found : float or None
+        Share of rows outside, share of unsure rows, calibration error; None without
+        rows.
+    text : str
+        All of this as text, or why it cannot tell.
 
     Examples
     --------
@@ -51,13 +58,23 @@ class Finding(NamedTuple):
     found: float | None
     text: str
 
+    def __repr__(self) -> str:
+        return f"{self.kind}: {VERDICTS[self.alarm]}; {self.text}"
+
+    def _repr_html_(self) -> str:
+        return as_html(Summary(repr(self)))
+
 
 class DriftSignal(NamedTuple):
-    """What a monitor concludes, with the findings, and in a sentence by `str`.
+    """Verdict of a monitor, with the findings it rests on; as a sentence by `str`.
 
-    alarm : True if some finding raises it. False only if features or labels were
-        checked and nothing raised it; else None: cannot tell. Confidence alone can
-        raise an alarm, but never says that all is well.
+    Attributes
+    ----------
+    alarm : bool or None
+        True if some finding raises it. False only if features or labels were checked
+        and nothing raised it; else None: cannot tell. Confidence alone can raise an
+        alarm, but is never enough to say that nothing drifted.
+    findings : tuple of Finding
 
     Examples
     --------
@@ -66,7 +83,7 @@ class DriftSignal(NamedTuple):
     >>> cal = ch.TemperatureEnsemble()
     >>> cal = cal.fit(data.logits, data.labels, features=data.features)
     >>> monitor = ch.DriftMonitor.for_calibrator(cal, data.features, data.domains)
-    >>> signal = monitor.check()    # nothing was seen yet
+    >>> signal = monitor.check()    # no batch was counted yet
     >>> print(signal.alarm, [finding.kind for finding in signal.findings])
     None ['features', 'confidence', 'labels']
     """
@@ -75,17 +92,26 @@ class DriftSignal(NamedTuple):
     findings: tuple[Finding, ...]
 
     def of(self, kind: str) -> Finding:
-        """The finding of one kind."""
+        """Return the finding of one kind."""
         return next(found for found in self.findings if found.kind == kind)
 
     def __str__(self) -> str:
-        if self.alarm:
-            told = [found.text for found in self.findings if found.alarm]
-            return f"this is not the data you calibrated for: {'; '.join(told)}"
-        verdict = "cannot tell whether this is the data you calibrated for"
-        if self.alarm is False:
-            verdict = "no sign of other data than was calibrated for"
-        return f"{verdict}: {'; '.join(found.text for found in self.findings)}"
+        shown = [found for found in self.findings if found.alarm or not self.alarm]
+        texts = "; ".join(found.text for found in shown)
+        verdict = "cannot tell whether the data drifted"
+        if self.alarm is not None:
+            verdict = "drift detected" if self.alarm else "no drift detected"
+        return f"{verdict}: {texts}"
+
+    def _summary(self) -> Summary:
+        rows = [(f.kind, VERDICTS[f.alarm], f.text) for f in self.findings]
+        return Summary(f"DriftSignal: {VERDICTS[self.alarm]}", (), rows)
+
+    def __repr__(self) -> str:
+        return as_text(self._summary())
+
+    def _repr_html_(self) -> str:
+        return as_html(self._summary())
 
 
 # A finding before the false alarm rate is shared out, and the p-value of the most
@@ -93,33 +119,24 @@ class DriftSignal(NamedTuple):
 Test = tuple[Finding, float | None]
 
 
-def _nothing(kind: str, n_rows: int, found: float | None, why: str) -> Test:
-    return Finding(kind, None, None, n_rows, found, f"{kind} not checked ({why})"), None
-
-
 def judge(
     counts: dict[str, Any], expected: Expected, false_alarm_rate: float
 ) -> DriftSignal:
     """Share the false alarm rate between the tests that have something to test."""
     tests = [
-        examine_features(counts, expected),
-        examine_confidence(counts, expected),
-        examine_labels(counts, expected),
+        examine(counts, expected)
+        for examine in (examine_features, examine_confidence, examine_labels)
     ]
     possible = sum(best is not None for _, best in tests)
-    findings = tuple(
-        _decide(test, false_alarm_rate / max(possible, 1)) for test in tests
-    )
+    level = false_alarm_rate / max(possible, 1)
+    findings = tuple(_decide(*test, level) for test in tests)
     if any(found.alarm for found in findings):
         return DriftSignal(True, findings)
-    checked = any(
-        found.alarm is False and found.kind != "confidence" for found in findings
-    )
-    return DriftSignal(False if checked else None, findings)
+    checked = [found.alarm for found in findings if found.kind != "confidence"]
+    return DriftSignal(False if False in checked else None, findings)
 
 
-def _decide(test: Test, level: float) -> Finding:
-    finding, best = test
+def _decide(finding: Finding, best: float | None, level: float) -> Finding:
     if finding.p_value is None or best is None:
         return finding
     if best >= level:
@@ -128,6 +145,10 @@ def _decide(test: Test, level: float) -> Finding:
         return finding._replace(p_value=None, text=text)
     text = f"{finding.text} (p = {finding.p_value:.2g})"
     return finding._replace(alarm=bool(finding.p_value < level), text=text)
+
+
+def _unchecked(kind: str, n_rows: int, found: float | None, why: str) -> Test:
+    return Finding(kind, None, None, n_rows, found, f"{kind} not checked ({why})"), None
 
 
 def examine_features(counts: dict[str, Any], expected: Expected) -> Test:
@@ -139,7 +160,7 @@ def examine_features(counts: dict[str, Any], expected: Expected) -> Test:
     if not checked or not expected.outside:
         unknown = f"none of {rows} rows could be compared with calibration features"
         reason = NO_EXPECTATION if checked else unknown
-        return _nothing("features", checked, share, reason)
+        return _unchecked("features", checked, share, reason)
     far, crowded = list(expected.outside.values()), list(expected.inside.values())
     directions = [(outside, far), (near, crowded)] if crowded else [(outside, far)]
     tails = [largest_tail(found, checked, known) for found, known in directions]
@@ -149,10 +170,9 @@ def examine_features(counts: dict[str, Any], expected: Expected) -> Test:
         text += f" by more than {expected.reach:.3g} radii"
     text += f", at most {max(map(_share, far)):.1%} expected"
     if tails[-1] < tails[0]:
-        most = max(map(_share, crowded))
         text += (
             f", and {near / checked:.1%} in the middle of its clusters, at most "
-            f"{most:.1%} expected"
+            f"{max(map(_share, crowded)):.1%} expected"
         )
     if checked < rows:
         text += f", {rows - checked} rows not checked"
@@ -161,31 +181,30 @@ def examine_features(counts: dict[str, Any], expected: Expected) -> Test:
 
 
 def examine_confidence(counts: dict[str, Any], expected: Expected) -> Test:
-    """Are rows less sure, or surer, than in every calibration domain?"""
+    """Are rows less, or more, confident than in every calibration domain?"""
     unsure, rows = int(counts["n_unsure"]), int(counts["n_rows"])
     if not rows or not expected.unsure:
         reason = NO_EXPECTATION if rows else "no row was seen"
-        return _nothing("confidence", rows, None, reason)
+        return _unchecked("confidence", rows, None, reason)
     known = list(expected.unsure.values())
-    sure = [_opposite(seen) for seen in known]
+    directions = [(unsure, known), (rows - unsure, list(map(_opposite, known)))]
+    tails = [largest_tail(found, rows, seen) for found, seen in directions]
+    best = [largest_tail(rows, rows, seen) for _, seen in directions]
     shares = [f"{_share(seen):.1%}" for seen in sorted(known, key=_share)]
     mean = float(counts["confidence_sum"]) / rows
-    less, surer = ((unsure, known), (rows - unsure, sure))
-    p_value = either(*(largest_tail(n, rows, seen) for n, seen in (less, surer)))
     text = (
-        f"{unsure / rows:.1%} of {rows} rows are less sure than {expected.middle:.3g}, "
-        f"{' to '.join(dict.fromkeys([shares[0], shares[-1]]))} expected "
-        f"(mean confidence {mean:.3g})"
+        f"{unsure / rows:.1%} of {rows} rows are less confident than "
+        f"{expected.middle:.3g}, {' to '.join(dict.fromkeys([shares[0], shares[-1]]))} "
+        f"expected (mean confidence {mean:.3g})"
     )
-    finding = Finding("confidence", None, p_value, rows, unsure / rows, text)
-    best = either(*(largest_tail(rows, rows, seen) for seen in (known, sure)))
-    return finding, best
+    finding = Finding("confidence", None, either(*tails), rows, unsure / rows, text)
+    return finding, either(*best)
 
 
 def examine_labels(counts: dict[str, Any], expected: Expected) -> Test:
-    """Are answers of equal confidence right less, or more, often than they should be?
+    """Are predictions of equal confidence correct less, or more, often than expected?
 
-    They should be as often as the confidence says, or as in some calibration domain.
+    Expected is what the confidence says, or what some calibration domain shows.
     """
     rows, sums, right = (
         np.asarray(counts[f"bin_{name}"], float)
@@ -193,7 +212,7 @@ def examine_labels(counts: dict[str, Any], expected: Expected) -> Test:
     )
     labelled, error = int(rows.sum()), calibration_error(counts)
     if error is None:
-        return _nothing("labels", 0, None, "none given")
+        return _unchecked("labels", 0, None, "none given")
     groups = join_bins(rows)
     rows, right, promised = (
         np.bincount(groups, values) for values in (rows, right, sums)
@@ -201,11 +220,11 @@ def examine_labels(counts: dict[str, Any], expected: Expected) -> Test:
     known: list[Any] = [promised / rows]
     for correct, n in expected.right.values():
         known.append((np.bincount(groups, correct), np.bincount(groups, n)))
-    wrong = [_opposite(seen) for seen in known]
 
-    def p_value(right: np.ndarray, wrong_answers: np.ndarray) -> float:
+    def p_value(right: np.ndarray) -> float:
+        wrong = rows - right
         return either(
-            max(combined_tail(wrong_answers, rows, seen) for seen in wrong),
+            max(combined_tail(wrong, rows, _opposite(seen)) for seen in known),
             max(combined_tail(right, rows, seen) for seen in known),
         )
 
@@ -214,14 +233,12 @@ def examine_labels(counts: dict[str, Any], expected: Expected) -> Test:
         f"where {promised.sum() / labelled:.1%} was promised "
         f"(calibration error {error:.1%})"
     )
-    p_found = p_value(right, rows - right)
-    finding = Finding("labels", None, p_found, labelled, error, text)
-    none = np.zeros_like(rows)
-    return finding, min(p_value(none, rows), p_value(rows, none))
+    finding = Finding("labels", None, p_value(right), labelled, error, text)
+    return finding, min(p_value(np.zeros_like(rows)), p_value(rows))
 
 
 def calibration_error(counts: dict[str, Any]) -> float | None:
-    """ECE of the labelled rows, None without any."""
+    """Return the ECE of the labelled rows, None without any."""
     labelled = float(counts["bin_counts"].sum())
     gaps = np.abs(counts["bin_correct"] - counts["bin_confidence"])
     return float(gaps.sum()) / labelled if labelled else None
@@ -244,9 +261,12 @@ def join_bins(rows: np.ndarray) -> np.ndarray:
 def tail(found: Any, rows: Any, seen: Any) -> Any:
     """Chance of at least `found` among `rows` if they are like what was seen.
 
-    seen : a share, or (found, rows) of a sample of the same kind. Given how many both
+    Parameters
+    ----------
+    found, rows : int or ndarray
+    seen : float or tuple
+        A share, or (found, rows) of a sample of the same kind. Given how many both
         hold together, the number in the sample is hypergeometric.
-    All of them may be arrays.
     """
     from scipy.stats import binom, hypergeom
 
@@ -264,9 +284,9 @@ def largest_tail(found: float, rows: float, known: Iterable[Seen]) -> float:
 def combined_tail(found: np.ndarray, rows: np.ndarray, seen: Any) -> float:
     """One p-value of all groups, by Fisher's sum of logarithms.
 
-    Groups that the reference has no rows in say nothing. Right answers of differing
-    confidence vary less than a binomial with their mean (Hoeffding 1956), so taking
-    them for one is on the safe side.
+    Groups without rows in the reference are left out. Correct predictions of differing
+    confidence vary less than a binomial with their mean (Hoeffding 1956), so the test
+    is conservative.
     """
     from scipy.stats import chi2
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from coolhead.calibrators.evidence import SCORES, class_scores
+from coolhead.display import Summarised, Summary
 from coolhead.numerics.blocks import row_blocks
 
 
@@ -24,8 +25,8 @@ def members(
 PROMISES = ("pooled", "every_domain", "new_domain")
 
 
-@dataclass(frozen=True)
-class PredictionSets:
+@dataclass(frozen=True, repr=False)
+class PredictionSets(Summarised):
     """Classes that hold the true one with a promised probability.
 
     Attributes
@@ -65,6 +66,11 @@ class PredictionSets:
     def sizes(self) -> np.ndarray:
         """Number of classes in each set, (n_samples,)."""
         return self.members.sum(axis=1)
+
+    def _summary(self) -> Summary:
+        n_rows, n_classes = self.members.shape
+        sizes = f"{n_rows:,} rows, {n_classes} classes"
+        return Summary(f"PredictionSets of {sizes}: {self}")
 
     def __str__(self) -> str:
         return (

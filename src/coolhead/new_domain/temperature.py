@@ -9,6 +9,7 @@ import numpy as np
 
 from coolhead.calibrators.estimators import CalibratedRows
 from coolhead.calibrators.evidence import LARGEST_OFFSET, logit
+from coolhead.display import Summarised, Summary
 from coolhead.new_domain.posterior import (
     POINTS,
     Belief,
@@ -121,8 +122,8 @@ def _likelihoods(labelled: LabelledLogits, offsets: np.ndarray) -> np.ndarray:
 SMALLEST_ANSWERED = 20
 
 
-@dataclass(frozen=True)
-class Threshold:
+@dataclass(frozen=True, repr=False)
+class Threshold(Summarised):
     """Answer where the calibrated confidence is at least this.
 
     The promise is about the expected accuracy of all rows of the domain at or above
@@ -163,6 +164,9 @@ class Threshold:
     at_least: float
     wanted: float
     level: float
+
+    def _summary(self) -> Summary:
+        return Summary(f"Threshold: {self}")
 
     def __str__(self) -> str:
         if self.confidence is None:
