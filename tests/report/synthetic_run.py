@@ -106,7 +106,7 @@ def make_cell(number, methods, truth, n_rows, n_points, pictures) -> CellResult:
     for name in methods:
         cell.add("runtimes", method=name, fit_seconds=0.1, predict_seconds=0.01)
         add_status(cell, name)
-    add_arrivals(cell, number)
+    add_adaptation(cell, number)
     add_shift(cell, number)
     add_map(cell, rng, n_points)
     if pictures:
@@ -125,16 +125,16 @@ def add_status(cell, name):
     )
 
 
-def add_arrivals(cell, number):
+def add_adaptation(cell, number):
     """The truth is 70 %; without labels the first split misses it."""
     expected = 0.3 if number == 0 else 0.6
     for method, n_labels in (("auto", 0), ("auto+batch+20", 20), ("plain+20", 20)):
         base, _, rest = method.partition("+")
-        told = {"expected": expected, "low": expected - 0.2, "high": expected + 0.2}
+        known = {"expected": expected, "low": expected - 0.2, "high": expected + 0.2}
         if n_labels:
-            told = {"expected": 0.68, "low": 0.6, "high": 0.75}
+            known = {"expected": 0.68, "low": 0.6, "high": 0.75}
         cell.add(
-            "arrival",
+            "adaptation",
             method=method,
             base=base,
             batch="batch" in rest,
@@ -142,7 +142,7 @@ def add_arrivals(cell, number):
             draw=0,
             ece=0.1,
             truth=0.7,
-            **(dict.fromkeys(told) if base == "plain" else told),
+            **(dict.fromkeys(known) if base == "plain" else known),
         )
 
 

@@ -262,17 +262,17 @@ def test_any_method_can_be_shown_after(opened):
     methods, words = shown()
     assert methods == ["target-only"] * 6
     assert all("after Target-only (oracle)" in text for text in words)
-    told = opened.find_element("css selector", ".choose output").text
-    assert told.startswith("Target-only (oracle): mean ECE")
-    assert told.endswith("of 6")
-    # The numbers told are those of the table.
+    shown_means = opened.find_element("css selector", ".choose output").text
+    assert shown_means.startswith("Target-only (oracle): mean ECE")
+    assert shown_means.endswith("of 6")
+    # The means are those of the table.
     names, errors = (column(opened, "table-0", number) for number in (0, 1))
     rows = dict(zip(names, errors, strict=True))
-    after = float(told.split(" % before, ")[1].split(" %")[0])
+    after = float(shown_means.split(" % before, ")[1].split(" %")[0])
     assert after == pytest.approx(float(rows["Target-only (oracle)"]), abs=0.1)
 
 
-def test_a_bar_tells_its_numbers_to_the_pointer(opened):
+def test_a_bar_shows_its_numbers_at_the_pointer(opened):
     from selenium.webdriver import ActionChains
 
     panel = opened.find_element("css selector", ".slot svg.panel")
@@ -282,9 +282,11 @@ def test_a_bar_tells_its_numbers_to_the_pointer(opened):
     # The middle of the last bar: 97 of a drawing that runs from -9 to 102.
     across = int(panel.size["width"] * (106 / 111 - 0.5))
     ActionChains(opened).move_to_element_with_offset(panel, across, 0).perform()
-    left, right, sure, rows = panel.get_attribute("data-bins").split(" ")[-1].split(":")
+    left, right, confidence, rows = (
+        panel.get_attribute("data-bins").split(" ")[-1].split(":")
+    )
     assert float(left) > 90
-    assert tip.text == f"sure {sure} %, right {right} %, {int(rows):,} rows"
+    assert tip.text == f"confidence {confidence} %, right {right} %, {int(rows):,} rows"
     ActionChains(opened).move_to_element_with_offset(panel, 0, -150).perform()
     assert not tip.is_displayed()
 

@@ -203,7 +203,9 @@ def evaluate(
         if report is not None:
             from coolhead.report import write_evaluation_report
 
-            write_evaluation_report(report, fitted, rows, lines, metadata)
+            write_evaluation_report(
+                report, fitted, rows, lines, metadata, name=predictions.name
+            )
     verdicts = [each.judge(line) for line in lines for each in conditions]
     failed = [verdict for verdict in verdicts if verdict.failed]
     if junit is not None:

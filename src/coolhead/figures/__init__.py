@@ -2,7 +2,7 @@
 
 Each function takes plain data (arrays, a polars frame with the columns of a table of a
 run, or the folder of that run), draws on `ax` (a new figure by default) and returns the
-Axes. Methods carry the names they have in the table; `labels` gives them other ones.
+Axes. Methods have their names in the table; `labels` gives them others.
 """
 
 from coolhead.extras import needs
@@ -12,7 +12,6 @@ with needs("coolhead.figures"):
     import matplotlib
 
     from coolhead.figures.domains import (
-        arrival,
         by_target,
         error_by_labels,
         expected_accuracy,
@@ -28,7 +27,6 @@ with needs("coolhead.figures"):
     from coolhead.figures.style import figure_style
 
 __all__ = [
-    "arrival",
     "before_after",
     "by_target",
     "confidence_histogram",

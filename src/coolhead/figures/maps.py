@@ -16,13 +16,14 @@ from coolhead.figures.style import (
     PAPER,
     WARMTH,
     canvas,
+    name_ticks,
     read_frame,
     shorten,
     wide_means,
 )
 
 ROLES = ("calibration", "target", "centre")
-# Room of one label, as shares of the width and height of the map.
+# Size of one label, as shares of the width and height of the map.
 LABEL_WIDTH, LABEL_HEIGHT = 0.086, 0.064
 
 
@@ -32,10 +33,15 @@ class Plane:
 
     Attributes
     ----------
-    known, colours : (n, 2) calibration rows and (n,) the colours of their temperatures
-    target : (m, 2) points
-    centres : (x, y, text) of the temperatures, none over another
-    low, high : the lowest and the highest temperature
+    known : ndarray of shape (n_samples, 2)
+        Calibration rows.
+    colours : ndarray of shape (n_samples,)
+        The colours of their temperatures.
+    target : ndarray of shape (n_target, 2)
+    centres : list of (x, y, text)
+        Temperatures, none over another.
+    low, high : float
+        The lowest and the highest temperature.
     """
 
     known: np.ndarray
@@ -47,13 +53,21 @@ class Plane:
 
 
 def feature_map(points: Any, ax: Any = None, *, split: str | None = None) -> Any:
-    """Calibration points coloured by their cluster's temperature, target over them.
+    """Draw calibration rows in the colour of their cluster's T, target rows over them.
 
     Parameters
     ----------
-    points : the table ``map``
-    split : the split to draw, where the table holds several; of several seeds and
-        classifiers the first is drawn
+    points : DataFrame, str or Path
+        The table ``map`` of a run, or the run's folder.
+    ax : Axes, default=None
+        A new figure by default.
+    split : str, default=None
+        The split to draw, where the table holds several; of several seeds and
+        classifiers the first is drawn.
+
+    Returns
+    -------
+    ax : Axes
 
     Examples
     --------
@@ -70,6 +84,7 @@ def feature_map(points: Any, ax: Any = None, *, split: str | None = None) -> Any
     ... )
     >>> ax = ch.figures.feature_map(points)
     """
+    from matplotlib.colors import LogNorm
     from matplotlib.patheffects import withStroke
 
     plane = feature_plane(_one_map(read_frame(points, "map"), split))
@@ -81,16 +96,21 @@ def feature_map(points: Any, ax: Any = None, *, split: str | None = None) -> Any
         for x, y, text in plane.centres:
             ax.text(x, y, text, **look)
         if plane.low < plane.high:
-            _add_scale(ax, plane.low, plane.high)
+            ticks = np.geomspace(plane.low, plane.high, len(WARMTH) + 1)
+            look = {"format": lambda value, _: temperature_text(value)}
+            look["label"] = "temperature T of the cluster"
+            _add_bar(ax, LogNorm(plane.low, plane.high), WARMTH, ticks, **look)
         ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xticks=[], yticks=[])
+        ax.set_xlabel("first principal component of the features")
+        ax.set_ylabel("second principal component")
         ax.set_title("● calibration, + target")
     return ax
 
 
 def feature_plane(points: pl.DataFrame) -> Plane:
-    """Where everything lies on the map of one split.
+    """Locate everything on the map of one split.
 
-    The frame holds the middle 99 per cent; a point farther out stands on its edge.
+    The frame holds the middle 99 per cent; points farther out are drawn on its edge.
     """
     places = points.select("x", "y").to_numpy()
     low, high = np.quantile(places, [0.005, 0.995], axis=0)
@@ -108,9 +128,9 @@ def feature_plane(points: pl.DataFrame) -> Plane:
 
 
 def temperature_colours(values: Any, lowest: float, highest: float) -> np.ndarray:
-    """Colours of temperatures between the lowest and the highest of a figure.
+    """Return colours of temperatures between the lowest and the highest of a figure.
 
-    Equal factors are equal steps: one very hot cluster leaves the others their colours.
+    Equal factors are equal steps, so that one very high T leaves others their colours.
     """
     if lowest == highest:
         return np.full(len(values), WARMTH[len(WARMTH) // 2])
@@ -120,14 +140,14 @@ def temperature_colours(values: Any, lowest: float, highest: float) -> np.ndarra
 
 
 def temperature_text(temperature: float) -> str:
-    """A temperature in as few digits as matter."""
+    """Format a temperature in as few digits as matter."""
     return f"{temperature:.1f}" if temperature < 10 else f"{temperature:.0f}"
 
 
 def _one_map(frame: pl.DataFrame, split: str | None) -> pl.DataFrame:
-    """The rows of one split, of the first seed and classifier where there are several.
+    """Select one split, and the first seed and classifier where there are several.
 
-    Each map has a plane of its own: drawn over each other they would mean nothing.
+    Each map has a plane of its own: maps cannot be drawn over each other.
     """
     if "split" not in frame.columns:
         return frame
@@ -144,7 +164,7 @@ def _one_map(frame: pl.DataFrame, split: str | None) -> pl.DataFrame:
 
 
 def _apart(places: np.ndarray, texts: list[str]) -> list[tuple[float, float, str]]:
-    """Labels from the top down, each moved up or down to the nearest free place."""
+    """Place labels from the top down, each at the nearest free height."""
     placed: list[tuple[float, float, str]] = []
 
     def free(x: float, y: float) -> bool:
@@ -155,7 +175,7 @@ def _apart(places: np.ndarray, texts: list[str]) -> list[tuple[float, float, str
 
     for number in np.argsort(-places[:, 1], kind="stable"):
         x, y = map(float, places[number])
-        # A hair more than the height, so that rounding leaves no two in one place.
+        # A little more than the height, so that rounding leaves no overlap.
         steps = 1.01 * LABEL_HEIGHT / 2 * np.arange(2 * len(texts) + 2)
         tries = (y + sign * step for step in steps for sign in (-1, 1))
         y = next((height for height in tries if free(x, height)), y)
@@ -163,22 +183,23 @@ def _apart(places: np.ndarray, texts: list[str]) -> list[tuple[float, float, str
     return placed
 
 
-def _add_scale(ax: Any, low: float, high: float) -> None:
+def _add_bar(
+    ax: Any, norm: Any, colours: Sequence[str], ticks: Any, **bar: Any
+) -> None:
+    """Add a colour bar of equal steps."""
     from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import ListedColormap, LogNorm
+    from matplotlib.colors import ListedColormap
 
-    ax.figure.colorbar(
-        ScalarMappable(LogNorm(low, high), ListedColormap(WARMTH)),
-        ax=ax,
-        label="temperature of the cluster",
-        ticks=np.geomspace(low, high, len(WARMTH) + 1),
-        format=lambda value, _: temperature_text(value),
-    ).minorticks_off()
+    shown = ScalarMappable(norm, ListedColormap(list(colours)))
+    ax.figure.colorbar(shown, ax=ax, ticks=ticks, **bar).minorticks_off()
 
 
 STEPS = 5
 # Changes below this many points are about equal.
 EQUAL = 0.05
+# The colour bar, from better to worse.
+BAR = [CHANGES[f"b{n}"][0] for n in (5, 4, 3, 2, 1)]
+BAR += [CHANGES[f"w{n}"][0] for n in (1, 2, 3, 4, 5)]
 
 
 def heat_map(
@@ -190,9 +211,28 @@ def heat_map(
     baseline: str = BASELINE,
     labels: Mapping[str, str] | None = None,
 ) -> Any:
-    """An error of every split and method in per cent; the colour is its change.
+    """Draw an error of every split and method in per cent; the colour is its change.
 
     Blue: lower than the baseline; orange with ▲: higher, calibration did harm.
+
+    Parameters
+    ----------
+    results : DataFrame, str or Path
+        The results of a run, or the run's folder.
+    ax : Axes, default=None
+        A new figure by default.
+    metric : str, default="ece_mean"
+        An error of the results, as a fraction.
+    methods : sequence of str, default=None
+        The methods to draw; all by default.
+    baseline : str, default="uncalibrated"
+        The method that others are compared with.
+    labels : dict of str to str, default=None
+        Names of the methods in the figure.
+
+    Returns
+    -------
+    ax : Axes
 
     Examples
     --------
@@ -208,13 +248,15 @@ def heat_map(
     ... )
     >>> ax = ch.figures.heat_map(results)
     """
+    from matplotlib.colors import Normalize
     from matplotlib.patches import Rectangle
 
     wide = wide_means(results, "split", methods, metric)
     names = wide.columns[1:]
     values = wide.select(names).to_numpy().astype(float)
-    steps = change_steps(changes(values, names, baseline))
-    with canvas(ax, (1.6 + 0.45 * len(names), 1.3 + 0.22 * len(wide))) as ax:
+    found = changes(values, names, baseline)
+    steps, largest = change_steps(found), largest_change(found)
+    with canvas(ax, (2.6 + 0.5 * len(names), 1.6 + 0.24 * len(wide))) as ax:
         for (row, column), step in np.ndenumerate(steps):
             ground, ink = CHANGES.get(step, (PAPER, GREY))
             corner = column - 0.48, row - 0.46
@@ -224,17 +266,22 @@ def heat_map(
             middle = {"ha": "center", "va": "center", "fontsize": 7}
             ax.text(column, row, text, color=ink, **middle, **bold)
         heads = [(labels or {}).get(name, name) for name in names]
-        turned = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
-        ax.set_xticks(range(len(names)), heads, **turned)
+        name_ticks(ax, heads, turned=True)
         ax.set_yticks(range(len(wide)), map(shorten, wide["split"]))
+        ax.set(xlabel="method; numbers: error (%)", ylabel="split")
         ax.set(xlim=(-0.5, len(names) - 0.5), ylim=(len(wide) - 0.5, -0.5))
         ax.tick_params(length=0)
         ax.spines[:].set_visible(False)
+        if largest > 0:
+            ends = Normalize(-largest, largest)
+            label = f"change against {baseline} (points)"
+            ticks = largest * np.array([-1, -0.5, 0, 0.5, 1])
+            _add_bar(ax, ends, BAR, ticks, label=label, format="{x:+.1f}")
     return ax
 
 
 def changes(values: np.ndarray, names: Sequence[str], baseline: str) -> np.ndarray:
-    """Values less those of the baseline's column; NaN there and where unknown."""
+    """Subtract the baseline's column from values; NaN there and where unknown."""
     if baseline not in names:
         return np.full_like(values, np.nan)
     column = list(names).index(baseline)
@@ -245,16 +292,21 @@ def changes(values: np.ndarray, names: Sequence[str], baseline: str) -> np.ndarr
 
 def change_steps(found: np.ndarray) -> np.ndarray:
     """Steps of colour: b1…b5 better, w1…w5 worse, z about equal, "" not comparable."""
-    sizes = np.abs(found[~np.isnan(found)])
-    # One outlier must not turn all other cells pale.
-    largest = np.quantile(sizes, 0.95) if sizes.size else 0.0
+    largest = largest_change(found)
     return np.vectorize(lambda change: change_step(change, largest), otypes=[object])(
         found
     )
 
 
+def largest_change(found: np.ndarray) -> float:
+    """Return the size from which on a change has the deepest colour."""
+    sizes = np.abs(found[~np.isnan(found)])
+    # One outlier must not turn all other cells pale.
+    return float(np.quantile(sizes, 0.95)) if sizes.size else 0.0
+
+
 def change_step(change: float, largest: float) -> str:
-    """The step of one change, where `largest` and above have the deepest colour."""
+    """Return the step of one change, where `largest` and above are deepest."""
     if np.isnan(change):
         return ""
     if largest <= 0 or abs(change) < EQUAL:
@@ -264,7 +316,7 @@ def change_step(change: float, largest: float) -> str:
 
 
 def cell_text(value: float, step: str) -> str:
-    """The number with a mark of harm, or a dash."""
+    """Format the number with a mark of harm, or a dash."""
     if np.isnan(value):
         return "–"
     return f"{value:.1f}{'▲' if step.startswith('w') else ''}"

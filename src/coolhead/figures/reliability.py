@@ -1,4 +1,4 @@
-"""The reliability diagram: is 80 % sure right 80 % of the time?"""
+"""Reliability diagrams: is a confidence of 80 % right 80 % of the time?"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +18,7 @@ from coolhead.figures.style import (
     PALE,
     PAPER,
     canvas,
+    in_per_cent,
     of_method,
     read_frame,
     rows_height,
@@ -33,13 +34,15 @@ STRIP = 0.14
 
 @dataclass(frozen=True)
 class Bars:
-    """What the diagram shows of every bin that is not empty.
+    """Layout of the bins that are not empty.
 
     Attributes
     ----------
-    left, width : of the bar, (m,)
-    accuracy, confidence : means, (m,)
-    count : rows, (m,)
+    left, width : ndarray of shape (n_bars,)
+    accuracy, confidence : ndarray of shape (n_bars,)
+        Means.
+    count : ndarray of shape (n_bars,)
+        Rows.
     """
 
     left: np.ndarray
@@ -50,12 +53,12 @@ class Bars:
 
     @property
     def gap(self) -> np.ndarray:
-        """Confidence minus accuracy, (m,): positive where too sure."""
+        """Confidence minus accuracy, positive where overconfident."""
         return self.confidence - self.accuracy
 
     @property
     def share(self) -> np.ndarray:
-        """Rows relative to the fullest bin, (m,)."""
+        """Rows relative to the fullest bin."""
         return self.count / max(self.count.max(initial=0), 1)
 
     @property
@@ -67,17 +70,26 @@ class Bars:
 def reliability(
     bins: Any, ax: Any = None, *, method: str | None = None, **bar: Any
 ) -> Any:
-    """Accuracy in bars with standard errors, the gap to the mean confidence hatched.
+    """Draw accuracy in bars with standard errors, the gap to the confidence hatched.
 
-    Orange: more sure than right; white: less. The strip below shows how many rows each
-    bin holds.
+    Orange: overconfident; white: underconfident. The strip below shows how many rows
+    each bin holds.
 
     Parameters
     ----------
-    bins : the result of `coolhead.reliability_curve`, or the table ``reliability``,
-        summed where there are several splits
-    method : the method to draw, where the table holds several
-    **bar : passed to `Axes.bar`, e.g. label="ensemble"
+    bins : ReliabilityCurve, DataFrame, str or Path
+        The result of `coolhead.reliability_curve`; the table ``reliability`` of a run,
+        summed where there are several splits; or the run's folder.
+    ax : Axes, default=None
+        A new figure by default.
+    method : str, default=None
+        The method to draw, where the table holds several.
+    **bar : dict
+        Passed to `Axes.bar`, such as label="ensemble".
+
+    Returns
+    -------
+    ax : Axes
 
     Examples
     --------
@@ -91,8 +103,8 @@ def reliability(
     low, gap = np.minimum(bars.accuracy, bars.confidence), np.abs(bars.gap)
     with canvas(ax, (3.0, 3.4)) as ax:
         edge = {"align": "edge"}
-        place = bars.left, bars.accuracy, bars.width
-        ax.bar(*place, **(edge | {"color": AFTER} | bar))
+        box = bars.left, bars.accuracy, bars.width
+        ax.bar(*box, **(edge | {"color": AFTER} | bar))
         for chosen, colour, line, hatch in (
             (bars.gap > 0, BEFORE, BEFORE, "////"),
             (bars.gap <= 0, PAPER, INK, r"\\\\"),
@@ -102,7 +114,7 @@ def reliability(
             ax.bar(*box, fc="none", ec=colour, hatch=hatch, lw=0, **edge)
             ax.bar(*box, fc="none", ec=line, lw=0.8, **edge)
         error = proportion_error(bars.accuracy, bars.count)
-        # An accuracy cannot leave the diagram, nor can its error.
+        # Accuracy lies between 0 and 1, and so does its error bar.
         error = np.minimum(error, [bars.accuracy, 1 - bars.accuracy])
         middle = bars.left + bars.width / 2
         ax.errorbar(middle, bars.accuracy, error, fmt="none", ecolor=INK, lw=0.8)
@@ -113,19 +125,21 @@ def reliability(
         ax.spines["left"].set_bounds(0, 1)
         ax.set_title(f"ECE {100 * bars.error:.1f} %, n = {bars.count.sum():,}")
         ax.set(xlim=(0, 1), ylim=(-0.04 - STRIP, 1), aspect="equal")
-        ax.set(xlabel="confidence", ylabel="accuracy", yticks=np.arange(6) / 5)
+        ax.set(xlabel="confidence (%)", ylabel="accuracy (%)", yticks=np.arange(6) / 5)
+        in_per_cent(ax.xaxis)
+        in_per_cent(ax.yaxis)
     return ax
 
 
 def reliability_bars(bins: Any, method: str | None = None) -> Bars:
-    """Bars of a reliability curve, or of bins given as counts and sums."""
+    """Lay out a reliability curve, or bins given as counts and sums."""
     if hasattr(bins, "accuracy"):
         edges, count = bins.edges, bins.count
         accuracy, confidence = bins.accuracy, bins.confidence
     else:
         count, sure, right = _sums(read_frame(bins, "reliability"), method)
         count = count.astype(int)
-        # Every row of the table is a bin of equal width, the empty ones too.
+        # Every row of the table is a bin of equal width, also where it is empty.
         edges = np.linspace(0, 1, len(count) + 1)
         safe = np.maximum(count, 1)
         accuracy, confidence = right / safe, sure / safe
@@ -141,7 +155,7 @@ def reliability_bars(bins: Any, method: str | None = None) -> Bars:
 
 
 def _sums(frame: pl.DataFrame, method: str | None) -> list[np.ndarray]:
-    """Rows, confidence and right answers of every bin, summed over the table."""
+    """Sum rows, confidence and correct predictions of every bin over the table."""
     if method is not None:
         frame = of_method(frame, method)
     elif "method" in frame.columns and frame["method"].n_unique() > 1:
@@ -160,7 +174,22 @@ def confidence_histogram(
     method: str = BASELINE,
     labels: Mapping[str, str] | None = None,
 ) -> Any:
-    """How often each confidence occurs, right and wrong answers apart.
+    """Draw how often each confidence occurs, right and wrong predictions apart.
+
+    Parameters
+    ----------
+    bins : DataFrame, str or Path
+        The table ``histogram`` of a run, or the run's folder.
+    ax : Axes, default=None
+        A new figure by default.
+    method : str, default="uncalibrated"
+        The method to draw.
+    labels : dict of str to str, default=None
+        Names of the methods in the figure.
+
+    Returns
+    -------
+    ax : Axes
 
     Examples
     --------
@@ -186,9 +215,10 @@ def confidence_histogram(
     with canvas(ax, (4.6, 2.4)) as ax:
         ax.bar(low, right, width, align="edge", color=AFTER, label="right")
         ax.bar(low, total - right, width, right, align="edge", **look)
-        ax.set(xlim=(0, 1), xlabel="confidence", ylabel="rows (%)")
+        ax.set(xlim=(0, 1), xlabel="confidence (%)", ylabel="rows (%)")
+        in_per_cent(ax.xaxis)
         ax.set_title((labels or {}).get(method, method))
-        # Room for the legend above the highest bar.
+        # The legend stands above the highest bar.
         ax.set_ylim(0, 1.25 * max(total.max(initial=0), 1e-9))
         ax.legend(loc="upper left", ncols=2)
     return ax
@@ -202,14 +232,25 @@ def selective_prediction(
     labels: Mapping[str, str] | None = None,
     **line: Any,
 ) -> Any:
-    """Accuracy when only the most confident share of the rows is answered.
+    """Draw the accuracy when only the most confident rows are answered.
 
     Parameters
     ----------
-    curves : the table ``selective``, averaged where there are several splits, or the
-        result of `coolhead.metrics.risk_coverage_curve`
-    methods : the methods of the table to draw
-    **line : passed to `Axes.plot`
+    curves : RiskCoverageCurve, DataFrame, str or Path
+        The result of `coolhead.metrics.risk_coverage_curve`; the table ``selective`` of
+        a run, averaged where there are several splits; or the run's folder.
+    ax : Axes, default=None
+        A new figure by default.
+    methods : sequence of str, default=()
+        The methods of the table to draw.
+    labels : dict of str to str, default=None
+        Names of the methods in the figure.
+    **line : dict
+        Passed to `Axes.plot`.
+
+    Returns
+    -------
+    ax : Axes
 
     Examples
     --------
@@ -226,14 +267,14 @@ def selective_prediction(
             ax.plot(100 * share, 100 * right, **(look | line))
         if methods:
             ax.legend(loc="best")
-        ax.set(xlim=(0, 100), xlabel="rows answered, the surest first (%)")
+        ax.set(xlim=(0, 100), xlabel="rows answered, most confident first (%)")
         ax.set_ylabel("accuracy among them (%)")
         ax.grid(axis="y")
     return ax
 
 
 def _lines(curves: Any, methods: Sequence[str]) -> list[tuple[Any, Any, Any]]:
-    """Name, coverage and accuracy of each line."""
+    """Return name, coverage and accuracy of each line."""
     if hasattr(curves, "risk"):
         return [(None, curves.coverage, 1 - curves.risk)]
     frame = read_frame(curves, "selective")
@@ -248,7 +289,22 @@ def _lines(curves: Any, methods: Sequence[str]) -> list[tuple[Any, Any, Any]]:
 def before_after(
     results: Any, ax: Any = None, *, method: str, baseline: str = BASELINE
 ) -> Any:
-    """ECE of every split before and after one method, the worst split on top.
+    """Draw the ECE of every split before and after one method, the worst on top.
+
+    Parameters
+    ----------
+    results : DataFrame, str or Path
+        The results of a run, or the run's folder.
+    ax : Axes, default=None
+        A new figure by default.
+    method : str
+        The method after calibration.
+    baseline : str, default="uncalibrated"
+        The method before it.
+
+    Returns
+    -------
+    ax : Axes
 
     Examples
     --------

@@ -1,7 +1,7 @@
-"""The look of every figure: colours the colour-blind can tell apart, plain text."""
+"""The look of every figure: a colour-blind safe palette, plain text."""
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from importlib.resources import as_file, files
 from io import StringIO
@@ -25,8 +25,9 @@ LINES = (
     ("#b3558e", (0, (6, 1)), "D", ROSE_WORDS),
     (INK, (0, (1, 1)), "v", INK),
 )
-# Dark violet to warm yellow, monotone in lightness: grey print keeps the order.
-WARMTH = ("#41108f", "#7a1fa2", "#b0308c", "#d9576b", "#f0854b", "#f5b13d")
+# Violet to yellow, monotone in lightness: grey print keeps the order. Each can be seen
+# on white and on the ground of the dark page.
+WARMTH = ("#6f4fd0", "#9a4fc4", "#c2519f", "#dc6070", "#ee8450", "#f5b13d")
 # Steps of a change: better in blue, worse in orange; ground and ink of each.
 CHANGES = {
     "z": ("#eceff2", INK),
@@ -66,9 +67,9 @@ def figure_style() -> Any:
 
 @contextmanager
 def canvas(ax: Any, size: tuple[float, float] = (4.6, 3.0)) -> Iterator[Any]:
-    """The axes given, in the look their owner chose, or new ones in that of the report.
+    """Yield the axes given, as styled by their owner, or new ones in our style.
 
-    What is written on them inside the context is never read as mathematics: names of
+    Text written on them inside the context is never read as mathematics: names of
     domains and methods may hold dollar signs.
     """
     with nullcontext() if ax is not None else figure_style():
@@ -90,6 +91,18 @@ def rows_height(n_rows: int) -> float:
     return 0.9 + 0.22 * n_rows
 
 
+def name_ticks(ax: Any, names: Iterable[str], *, turned: bool = False) -> None:
+    """Give the places 0, 1, … of the horizontal axis names, slanted where many."""
+    names = list(names)
+    slant = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
+    ax.set_xticks(range(len(names)), names, **(slant if turned else {}))
+
+
+def in_per_cent(axis: Any) -> None:
+    """Write the shares of an axis in per cent."""
+    axis.set_major_formatter(lambda share, _: f"{100 * share:g}")
+
+
 def shorten(name: str) -> str:
     """A name that leaves room for the figure: both ends of a very long one."""
     half = LONGEST // 2
@@ -106,13 +119,13 @@ def draw_svg(size: tuple[float, float], draw: Callable[[Any], Any], title: str) 
     """Draw on a new figure of this size in inches and return the text of the SVG.
 
     The figure is apart from pyplot: no window, nothing left behind. `draw` gets it;
-    `title` says in words what it shows, to those who cannot see it.
+    `title` describes it for screen readers.
     """
     from matplotlib.figure import Figure
 
     target = StringIO()
     with figure_style(), warnings.catch_warnings():
-        # The reader's program has the letters that the fonts at hand here lack.
+        # The reader's program has the letters that fonts on this machine lack.
         warnings.filterwarnings("ignore", "Glyph", UserWarning)
         figure = Figure(figsize=size, layout="constrained")
         draw(figure)
@@ -122,18 +135,20 @@ def draw_svg(size: tuple[float, float], draw: Callable[[Any], Any], title: str) 
 
 
 def read_frame(table: Any, name: str) -> pl.DataFrame:
-    """The frame itself, or that table of the run whose folder is given."""
+    """Return the frame itself, or that table of the run whose folder is given."""
     if not isinstance(table, str | PathLike):
         return table
-    places = [Path(table, folder, f"{name}.parquet") for folder in ("", "details")]
-    found = [path for path in places if path.is_file()]
+    # Version 0.2 called one of the tables "arrival".
+    names = (name, "arrival") if name == "adaptation" else (name,)
+    paths = [Path(table, d, f"{n}.parquet") for n in names for d in ("", "details")]
+    found = [path for path in paths if path.is_file()]
     if not found:
         raise ValueError(f"{table} holds no {name}.parquet; is it the folder of a run?")
     return pl.read_parquet(found[0])
 
 
 def of_method(frame: pl.DataFrame, method: str) -> pl.DataFrame:
-    """Rows of one method, which must be there."""
+    """Return the rows of one method, which must be there."""
     if method not in (known := list(dict.fromkeys(frame["method"]))):
         raise ValueError(f"method is {method!r}; the table holds {', '.join(known)}")
     return frame.filter(pl.col("method") == method)
@@ -142,7 +157,7 @@ def of_method(frame: pl.DataFrame, method: str) -> pl.DataFrame:
 def wide_means(
     results: Any, by: str, methods: Sequence[str] | None = None, metric="ece_mean"
 ) -> pl.DataFrame:
-    """Means of a metric in per cent: one row per `by`, one column per method."""
+    """Return means in per cent: one row per `by`, one column per method."""
     frame = read_frame(results, "results").filter(pl.col("metric") == metric)
     if methods is not None:
         frame = pl.concat([of_method(frame, name) for name in methods])

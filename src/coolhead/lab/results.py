@@ -19,10 +19,10 @@ A run is a folder ``runs/NAME``:
     - ``shift``: diagnostic, value (calibration against target features)
     - ``map``: x, y, role, domain, cluster, temperature (principal components of the
       calibration features; role is ``calibration``, ``target`` or ``centre``)
-    - ``arrival``: method, base, batch, n_labels, draw, ece, truth, expected, low, high
-      (every draw of a method that arrives at the target, and the base it started from:
-      ECE and accuracy on all evaluated rows, expected accuracy with its 90 % interval;
-      the last three null for scaling on labels alone, base ``plain``)
+    - ``adaptation``: method, base, batch, n_labels, draw, ece, truth, expected, low,
+      high (every draw of a method that adapts to the target, and the base it started
+      from: ECE and accuracy on all evaluated rows, expected accuracy with its 90 %
+      interval; the last three null for scaling on labels alone, base ``plain``)
     - ``sensitivity``: method, n_clusters, ece (evaluated on all rows)
     - ``examples``: rank, id, label, predicted, method, confidence, thumbnail (the
       surest mistakes before calibration, of data with pictures; a PNG in base64 in
@@ -106,7 +106,10 @@ def assemble(run: Path, cell_paths: list[Path]) -> None:
 def table_path(run: str | Path, name: str) -> Path:
     """Where a table of a run lies."""
     folder = Path(run) if name in _IN_FRONT else Path(run) / "details"
-    return folder / f"{name}.parquet"
+    path = folder / f"{name}.parquet"
+    # Version 0.2 called this table "arrival".
+    old = folder / "arrival.parquet"
+    return old if name == "adaptation" and old.is_file() else path
 
 
 def read_table(run: str | Path, name: str) -> pl.DataFrame:

@@ -277,13 +277,13 @@ def add_arrivals(
             answer = predictions[name][draw]
             key = {"base": base, "batch": method.batch, "n_labels": method.labels}
             row = arrival_row(answer, interval, n_bins)
-            result.add("arrival", method=name, **key, draw=draw, **row)
+            result.add("adaptation", method=name, **key, draw=draw, **row)
 
 
 def arrival_row(
     found: ScoredRows, expected: Interval | None, n_bins: int
 ) -> dict[str, float | None]:
-    """Error, truth and what was expected, of the table ``arrival``."""
+    """Error, truth and what was expected, of the table ``adaptation``."""
     pair = found.correct, found.confidence
     ece = expected_calibration_error(*pair, n_bins=n_bins)
     return {

@@ -70,9 +70,8 @@ class PairedBootstrap(Summarised):
         n_draws = len(next(iter(self.values.values())))
         limits = f"bias-corrected {self.level:.0%} limits"
         title = f"PairedBootstrap: {n_draws:,} resamples, {limits}"
-        header = ("", "score", f"less {self.baseline}", "p")[
-            : 4 if self.baseline else 2
-        ]
+        header = ("", "score", f"less {self.baseline}", "p")
+        header = header[:2] if self.baseline is None else header
         rows = [
             (
                 name,

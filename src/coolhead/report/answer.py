@@ -1,4 +1,4 @@
-"""The answer: which calibrator to use, how much it helps, where it hurts.
+"""Which calibrator to use, how much it helps, and a verdict for every domain.
 
 Terminal and report both ask here, so that they never recommend different methods.
 """
@@ -9,17 +9,28 @@ import numpy as np
 import polars as pl
 
 from coolhead.methods import known_method
-from coolhead.report.tables import RunScores, column_mean, label, split_means
+from coolhead.report.tables import (
+    RunScores,
+    column_mean,
+    label,
+    plain_name,
+    split_means,
+)
 
 BEFORE = "uncalibrated"
 SOURCE_ONLY = "source-only"
+LIMITS = ("ece_vs_uncalibrated_low", "ece_vs_uncalibrated_high")
 DRAWS = 4000
-# Below this number of splits resampling them says nothing.
+# Below this number of splits an interval by resampling them is meaningless.
 FEW = 4
+# An ECE this many points above noise: stated confidence is still off by more than that.
+UNTRUSTED = 10.0
+# The verdicts on a domain, the worst first.
+VERDICTS = ("worse", "still not trustworthy", "unclear", "better")
 
 
 def choose_method(scores: RunScores) -> str | None:
-    """The method with the lowest mean ECE of those that see nothing of the target.
+    """Return the method with the lowest mean ECE of those without target data.
 
     Only methods that ran on every split of the uncalibrated classifier compete.
     """
@@ -42,10 +53,10 @@ def candidate_means(scores: RunScores) -> dict[str, np.ndarray]:
 
 
 def describe_answer(scores: RunScores, noun: str) -> dict[str, Any]:
-    """The sentence of the page and the numbers it rests on; only `sentence` if none."""
+    """Return the sentence of the page and its numbers; only `sentence` if none."""
     method = choose_method(scores)
     if method is None:
-        return {"sentence": _nothing_to_say(scores, noun), "method": None}
+        return {"sentence": _no_answer(scores, noun), "method": None}
     pairs = scores.paired(method, BEFORE)
     by_split = pairs.group_by("split", "target", maintain_order=True).agg(
         pl.col("ece_mean", "ece_mean_base").mean()
@@ -55,6 +66,7 @@ def describe_answer(scores: RunScores, noun: str) -> dict[str, Any]:
     found = {
         "method": method,
         "label": label(method),
+        "plain": plain_name(method),
         "recommended": bool(change.mean() < 0),
         "before": float(by_split["ece_mean_base"].to_numpy().mean()),
         "after": float(by_split["ece_mean"].to_numpy().mean()),
@@ -76,17 +88,18 @@ def describe_answer(scores: RunScores, noun: str) -> dict[str, Any]:
 
 
 def _sentence(found: dict[str, Any]) -> str:
-    places = plural(found["n"], found["noun"])
+    over = plural(found["n"], found["noun"])
     numbers = (
         f"from {found['before']:.1f} % to {found['after']:.1f} % (change "
         f"{found['change']:+.1f} points, 95 % interval {found['low']:+.1f} to "
         f"{found['high']:+.1f})".replace("-", "−")
     )
     if not found["recommended"]:
+        several = found["n_candidates"] > 1
+        best = f"The best, {found['label']}," if several else found["label"]
         return (
             "Leave the classifier uncalibrated: no method without target data lowers "
-            f"its calibration error. The best, {found['label']}, takes it {numbers} "
-            f"over {places}."
+            f"its calibration error. {best} takes it {numbers} over {over}."
         )
     harm = f"makes it worse in {found['n_worse'] or 'none'} of them"
     if found["n"] == 1:
@@ -96,7 +109,7 @@ def _sentence(found: dict[str, Any]) -> str:
         why = ", rows of other domains do not help here"
     doubt = "; the interval includes no gain" if not found["high"] < 0 else ""
     return (
-        f"Use {found['label']}{why}: over {places} it takes the mean calibration error "
+        f"Use {found['label']}{why}: over {over} it takes the mean calibration error "
         f"{numbers} and {harm}{doubt}."
     )
 
@@ -111,17 +124,16 @@ def _how(method: str) -> str | None:
     )
 
 
-def _nothing_to_say(scores: RunScores, noun: str) -> str:
+def _no_answer(scores: RunScores, noun: str) -> str:
     if BEFORE not in scores.methods:
         return "The uncalibrated classifier is not among the results: no comparison."
     return f"No method without target data ran on every {noun}: no recommendation."
 
 
 def _interval(pairs: pl.DataFrame, change: np.ndarray) -> tuple[float, float]:
-    """Resampled splits; with few splits the mean of their own paired limits."""
+    """Resample splits; with few splits average their own paired limits."""
     if len(change) < FEW:
-        columns = ("ece_vs_uncalibrated_low", "ece_vs_uncalibrated_high")
-        low, high = (column_mean(pairs, name) for name in columns)
+        low, high = (column_mean(pairs, name) for name in LIMITS)
         return (np.nan if low is None else low), (np.nan if high is None else high)
     rows = np.random.default_rng(0).integers(len(change), size=(DRAWS, len(change)))
     low, high = np.quantile(change[rows].mean(axis=1), [0.025, 0.975])
@@ -129,11 +141,11 @@ def _interval(pairs: pl.DataFrame, change: np.ndarray) -> tuple[float, float]:
 
 
 def _count_clear(pairs: pl.DataFrame) -> int:
-    """Splits whose paired interval lies above zero for every seed."""
-    if "ece_vs_uncalibrated_low" not in pairs.columns:
+    """Count splits whose paired interval lies above zero for every seed."""
+    if LIMITS[0] not in pairs.columns:
         return 0
-    lows = pairs.group_by("split").agg(pl.col("ece_vs_uncalibrated_low").min())
-    return int((lows["ece_vs_uncalibrated_low"].to_numpy() > 0).sum())
+    lows = pairs.group_by("split").agg(pl.col(LIMITS[0]).min())
+    return int((lows[LIMITS[0]].to_numpy() > 0).sum())
 
 
 def _chosen_elsewhere(scores: RunScores) -> float | None:
@@ -149,6 +161,39 @@ def _chosen_elsewhere(scores: RunScores) -> float | None:
         best = np.nanmean(table[:, own != target], axis=1).argmin()
         reached.append(table[best, own == target])
     return float(np.nanmean(np.concatenate(reached)))
+
+
+def domain_verdicts(scores: RunScores, method: str | None) -> list[dict[str, Any]]:
+    """Return ECE before and after, and a verdict, of every split; the worst first."""
+    if method is None:
+        return []
+    pairs = scores.paired(method, BEFORE)
+    # The least favourable seed decides what is clear.
+    low, high = (
+        pl.col(name) if name in pairs.columns else pl.lit(None, pl.Float64)
+        for name in LIMITS
+    )
+    rows = pairs.group_by("split", "target", maintain_order=True).agg(
+        before=pl.col("ece_mean_base").mean(),
+        after=pl.col("ece_mean").mean(),
+        noise=pl.col("ece_null").mean(),
+        n_rows=pl.col("n_evaluated").mean(),
+        low=low.min(),
+        high=high.max(),
+    )
+    found = [
+        row | {"verdict": _verdict(row), "change": row["after"] - row["before"]}
+        for row in rows.drop_nulls(["before", "after"]).to_dicts()
+    ]
+    return sorted(found, key=lambda r: (VERDICTS.index(r["verdict"]), -r["change"]))
+
+
+def _verdict(row: dict[str, Any]) -> str:
+    if row["low"] is not None and row["low"] > 0:
+        return "worse"
+    if row["after"] - (row["noise"] or 0) > UNTRUSTED:
+        return "still not trustworthy"
+    return "better" if row["high"] is not None and row["high"] < 0 else "unclear"
 
 
 def plural(count: int, noun: str) -> str:

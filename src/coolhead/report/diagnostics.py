@@ -8,38 +8,19 @@ import polars as pl
 from coolhead.report.answer import BEFORE, plural
 from coolhead.report.tables import RunScores, column_mean, label
 
-
-def arrival_section(frame: pl.DataFrame, noun: str) -> dict[str, Any] | None:
-    """Sentences and the methods to draw; None where nobody arrived."""
-    told = [row for row in arrival_means(frame) if row["n"]] if len(frame) else []
-    if not told:
-        return None
-    n_places = frame.select("split", "seed").unique().height
-    several = frame["seed"].n_unique() > 1
-    where = plural(n_places, noun) + (" × seeds" if several else "")
-    # The least and the most that was known: the two that the first figure shows.
-    shown = [row["method"] for row in (told[0], told[-1])]
-    return {
-        "where": where,
-        "sentences": [_sentence(row) for row in told],
-        "shown": list(dict.fromkeys(shown)),
-        "labels": {row["method"]: label(row["method"]) for row in told},
-    }
+THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
+# Shares of fewer rows are shown in grey.
+FEW_ROWS = 100
+SHOWN_PER_SPLIT = 2
+SHOWN = 16
+FAR_OUTSIDE = 0.10
+HEALTHY = {"", "converged"}
 
 
-def _sentence(row: dict[str, Any]) -> str:
-    return (
-        f"{label(row['method'])}: the 90 % interval held the truth in "
-        f"{row['n_covered']} of {row['n']} ({row['covered']:.0f} %) and was "
-        f"{row['width']:.0f} points wide (median); the expected accuracy was off by "
-        f"{row['off']:.1f} points, the ECE {row['ece']:.1f} %"
-    ).replace(" %", "\N{NO-BREAK SPACE}%")
+def adaptation_means(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    """Average the table ``adaptation``: one dictionary per method, in per cent.
 
-
-def arrival_means(frame: pl.DataFrame) -> list[dict[str, Any]]:
-    """One dictionary per method of the table ``arrival``, all in per cent.
-
-    Keys: method, batch, n_labels, ece, and of those who expect an accuracy also off
+    Keys: method, batch, n_labels, ece; and of methods that expect an accuracy, off
     (mean absolute error), covered (share of intervals that hold the truth) and width
     (median); n is the number of intervals.
     """
@@ -60,54 +41,53 @@ def arrival_means(frame: pl.DataFrame) -> list[dict[str, Any]]:
     ).to_dicts()
 
 
-THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
-SHOWN_PER_SPLIT = 2
-SHOWN = 16
-FAR_OUTSIDE = 0.10
-HEALTHY = {"", "converged"}
+def adaptation_section(frame: pl.DataFrame, noun: str) -> dict[str, Any] | None:
+    """Sentences, and the methods to draw; None if no method adapts to the target."""
+    found = [row for row in adaptation_means(frame) if row["n"]] if len(frame) else []
+    if not found:
+        return None
+    where = plural(frame.select("split", "seed").unique().height, noun)
+    # The methods that know the least and the most are drawn.
+    shown = dict.fromkeys(row["method"] for row in (found[0], found[-1]))
+    return {
+        "where": where + (" × seeds" if frame["seed"].n_unique() > 1 else ""),
+        "sentences": [_adaptation_sentence(row) for row in found],
+        "shown": list(shown),
+        "labels": {row["method"]: label(row["method"]) for row in found},
+    }
 
 
-def shift_rows(shift: pl.DataFrame) -> list[dict[str, Any]]:
-    """Density-ratio diagnostics of every split, with warnings in words."""
-    means = shift.group_by("split", "diagnostic", maintain_order=True).agg(
-        pl.col("value").mean()
-    )
-    by_split: dict[str, dict[str, float]] = {}
-    for split, name, value in means.iter_rows():
-        by_split.setdefault(split, {})[name] = value
-    return [
-        {"split": split, "numbers": _numbers(found), "warnings": _warnings(found)}
-        for split, found in by_split.items()
-    ]
+def _adaptation_sentence(row: dict[str, Any]) -> str:
+    return (
+        f"{label(row['method'])}: the 90 % interval held the truth in "
+        f"{row['n_covered']} of {row['n']} ({row['covered']:.0f} %) and was "
+        f"{row['width']:.0f} points wide (median); the expected accuracy was off by "
+        f"{row['off']:.1f} points, the ECE {row['ece']:.1f} %"
+    ).replace(" %", "\N{NO-BREAK SPACE}%")
 
 
-def _numbers(found: dict[str, float]) -> list[str]:
-    def text(name: str, form: str, factor: float = 1.0) -> str:
-        return format(factor * found[name], form) if name in found else "–"
-
-    return [
-        text("discriminator_auroc", ".3f"),
-        text("weight_variance", ".2f"),
-        text("renyi_divergence", ".2f"),
-        text("effective_sample_size", ".0f") + " of " + text("n_calibration", ".0f"),
-        text("share_clipped", ".1f", 100),
-        text("share_outside", ".1f", 100),
-    ]
-
-
-def _warnings(found: dict[str, float]) -> list[str]:
-    warnings = []
-    if found.get("unreliable", 0) > 0:
-        warnings.append("weights unreliable")
-    if found.get("share_clipped", 0) > 0.01:
-        warnings.append("weights clipped")
-    if found.get("share_outside", 0) > FAR_OUTSIDE:
-        warnings.append("much of the target lies outside")
-    return warnings
+def shift_warnings(shift: pl.DataFrame) -> list[str]:
+    """Say where density ratios are unreliable or targets lie outside, by split."""
+    means = shift.group_by("split", "diagnostic").agg(pl.col("value").mean())
+    value = {(split, name): number for split, name, number in means.iter_rows()}
+    limits = {
+        "unreliable": (0.0, "weights unreliable"),
+        "share_clipped": (0.01, "weights clipped"),
+        "share_outside": (FAR_OUTSIDE, "much of the target lies outside"),
+    }
+    found = []
+    for split in dict.fromkeys(shift["split"]):
+        texts = [
+            text
+            for name, (limit, text) in limits.items()
+            if value.get((split, name), 0.0) > limit
+        ]
+        found += [f"{split}: {', '.join(texts)}"] if texts else []
+    return found
 
 
 def abstention(histogram: pl.DataFrame, after: str | None) -> list[dict[str, Any]]:
-    """What answering only above a threshold does, before and after calibration."""
+    """Show what answering only above a threshold does, before and after calibration."""
     methods = [name for name in (BEFORE, after) if name in set(histogram["method"])]
     rows = []
     for threshold in THRESHOLDS:
@@ -119,7 +99,7 @@ def abstention(histogram: pl.DataFrame, after: str | None) -> list[dict[str, Any
     return rows if methods else []
 
 
-def _abstain(bins: pl.DataFrame, threshold: float) -> dict[str, str]:
+def _abstain(bins: pl.DataFrame, threshold: float) -> dict[str, Any]:
     wrong = bins["n"] - bins["n_correct"]
     kept = bins["low"] >= threshold - 1e-9
     answered, rows = int(bins["n"].filter(kept).sum()), int(bins["n"].sum())
@@ -129,6 +109,7 @@ def _abstain(bins: pl.DataFrame, threshold: float) -> dict[str, str]:
         "answered": _share(answered, rows),
         "accuracy": _share(right, answered),
         "avoided": _share(avoided, errors),
+        "few": answered < FEW_ROWS,
     }
 
 
@@ -137,7 +118,7 @@ def _share(part: int, whole: int) -> str:
 
 
 def example_strip(examples: pl.DataFrame, after: str | None) -> list[dict[str, Any]]:
-    """The surest mistakes with their pictures and their confidence afterwards."""
+    """Return the most confident mistakes, with pictures and confidence afterwards."""
     if after is None:
         return []
     before = examples.filter(pl.col("method") == BEFORE)
@@ -148,22 +129,11 @@ def example_strip(examples: pl.DataFrame, after: str | None) -> list[dict[str, A
     )
     ranked = both.sort("confidence", descending=True, maintain_order=True)
     chosen = ranked.unique("id", keep="first", maintain_order=True)
-    return [
-        {
-            "split": row["split"],
-            "label": row["label"],
-            "predicted": row["predicted"],
-            "id": row["id"],
-            "before": f"{100 * row['confidence']:.0f} %",
-            "after": f"{100 * row['confidence_after']:.0f} %",
-            "picture": row["thumbnail"],
-        }
-        for row in chosen.head(SHOWN).iter_rows(named=True)
-    ]
+    return chosen.head(SHOWN).to_dicts()
 
 
 def fit_statuses(status: pl.DataFrame) -> list[dict[str, Any]]:
-    """Methods whose fits were not all plain: status, fallbacks and warnings."""
+    """List methods whose fits were not all plain: status, fallbacks and warnings."""
     rows = []
     for (method,), own in status.group_by("method", maintain_order=True):
         kinds = {k for text in own["status"] for k in (text or "").split("; ")}
@@ -176,15 +146,14 @@ def fit_statuses(status: pl.DataFrame) -> list[dict[str, Any]]:
                 "label": label(str(method)),
                 "kinds": ", ".join(sorted(k.replace("_", " ") for k in kinds if k)),
                 "fallbacks": fallbacks,
-                "warnings": warnings[:3],
-                "n_more": max(len(warnings) - 3, 0),
+                "warnings": warnings,
             }
         )
     return rows
 
 
 def target_shape(scores: RunScores, after: str | None) -> str | None:
-    """Whether the ECE is low in the middle and high at both ends of the targets."""
+    """Say whether the ECE is low in the middle of the targets and high at both ends."""
     if after is None or len(scores.targets) < 3:
         return None
     found = [

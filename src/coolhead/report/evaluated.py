@@ -1,4 +1,4 @@
-"""One calibrator on labelled predictions, told in the tables of a run."""
+"""The report of one calibrator on labelled predictions."""
 
 import sys
 from collections.abc import Sequence
@@ -27,6 +27,13 @@ from coolhead.report.results import (
 from coolhead.report.summarise import ReportData
 from coolhead.report.tables import Table, TableBuilder
 
+# Keys of a calibrator's metadata that a reader understands, and their names here.
+SHOWN_METADATA = {"method": "Method", "file": "Fitted with", "created": "Fitted at"}
+BIAS_NOTE = (
+    "* On few rows the ECE is too high by chance. Intervals are corrected for this bias, "
+    "estimates are not: an estimate may lie outside its own interval."
+)
+
 
 def write_evaluation_report(
     path: str | Path,
@@ -34,15 +41,29 @@ def write_evaluation_report(
     archive: DomainArchive,
     lines: Any,
     metadata: dict[str, Any],
+    *,
+    name: str = "labelled predictions",
 ) -> Path:
     """Write the report of one calibrator on labelled predictions.
 
     Parameters
     ----------
-    path : file to write.
-    calibrator, archive : what was evaluated, and on which rows.
-    lines : what `coolhead.evaluate.evaluate_domains` found.
-    metadata : what the calibrator's file says about it.
+    path : str or Path
+        File to write.
+    calibrator : Calibrator
+        The calibrator that was evaluated.
+    archive : DomainArchive
+        The rows it was evaluated on.
+    lines : DomainEvaluation
+        Result of `coolhead.evaluate.evaluate_domains`.
+    metadata : dict
+        What the calibrator's file says about it.
+    name : str, default="labelled predictions"
+        Name of the evaluated file, for the title.
+
+    Returns
+    -------
+    path : Path
 
     Examples
     --------
@@ -59,36 +80,40 @@ def write_evaluation_report(
     ...
     'page.html'
     """
-    page = render(gather_evaluation(calibrator, archive, lines, metadata))
-    write_text(path, page)
+    data = gather_evaluation(calibrator, archive, lines, metadata, name)
+    write_text(path, render(data))
     return Path(path)
 
 
 def gather_evaluation(
-    calibrator: Any, archive: DomainArchive, lines: Any, metadata: dict[str, Any]
+    calibrator: Any,
+    archive: DomainArchive,
+    lines: Any,
+    metadata: dict[str, Any],
+    name: str,
 ) -> ReportData:
-    """The tables of a report; every domain of the predictions stands for a split."""
+    """Build the tables of a report; every domain of the predictions is a split."""
     method = _method_name(calibrator, metadata)
     domains = [line for line in lines if line.domain != "all" or len(lines) == 1]
     frames: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
     for line in domains:
         result = _score(lines.scored[line.domain], line, method)
-        for name, rows in result.tables.items():
+        for table, rows in result.tables.items():
             if rows:
-                frames[name].append(_keyed(name, rows, line, metadata))
+                frames[table].append(_keyed(table, rows, line, metadata))
     return ReportData(
-        title=f"Calibration of {metadata.get('file', 'saved predictions')}",
+        title=f"Calibration of {name}",
         frames={n: pl.concat(f) if f else empty_table(n) for n, f in frames.items()},
         tables=[_table(lines)],
         planned=(BEFORE, method),
-        facts=_facts(calibrator, archive, metadata, lines[0].n_bins),
+        facts=_facts(calibrator, archive, metadata, name, lines[0].n_bins),
         noun="domain",
         judged=_unseen(domains),
     )
 
 
 def _unseen(lines: list[Any]) -> tuple[str, ...] | None:
-    """Domains the answer is about: not learned from by anybody, where there are any."""
+    """Return the domains that neither classifier nor calibrator has seen, if any."""
     names = tuple(line.domain for line in lines if line.seen is False)
     return names if 0 < len(names) < len(lines) else None
 
@@ -105,7 +130,7 @@ def _score(scored: Sequence[ScoredRows], line: Any, method: str) -> CellResult:
     result, (before, after) = CellResult(), scored
     note_masked(before, result)
     own = {
-        BEFORE: {"ece_mean": line.ece_before.estimate, "gain": 0.0},
+        BEFORE: {"ece_mean": line.ece_before.estimate},
         method: {
             "ece_mean": line.ece_after.estimate,
             "gain": (before.rows.brier - after.rows.brier).mean(),
@@ -114,9 +139,6 @@ def _score(scored: Sequence[ScoredRows], line: Any, method: str) -> CellResult:
             "ece_vs_uncalibrated_high": line.ece_change.high,
         },
     }
-    if line.class_after is not None:
-        own[BEFORE]["ece_class"] = line.class_before
-        own[method]["ece_class"] = line.class_after
     for (name, more), rows in zip(own.items(), scored, strict=True):
         numbers = point_scores(rows, line.n_bins, line.n_rows) | more
         for metric, value in numbers.items():
@@ -138,47 +160,69 @@ def _keyed(
 
 
 def _table(lines: Any) -> Table:
-    cells = TableBuilder()
+    cells, outside = TableBuilder(), False
     for line in lines:
         name = line.domain
-        for column, value in (
+        for column, found in (
             ("ECE before", line.ece_before),
             ("ECE after", line.ece_after),
             ("change", line.ece_change),
         ):
-            limits = {"low": 100 * value.low, "high": 100 * value.high}
-            cells.add(name, column, 100 * value.estimate, **limits)
+            beyond = not found.low <= found.estimate <= found.high
+            outside |= beyond
+            limits = {"low": 100 * found.low, "high": 100 * found.high}
+            mark = " *" if beyond else ""
+            cells.add(name, column, 100 * found.estimate, **limits, mark=mark)
         cells.add(name, "noise", 100 * line.ece_noise)
         cells.add(name, "accuracy", 100 * line.accuracy)
-        cells.add(name, "NLL before", line.nll_before)
-        cells.add(name, "NLL after", line.nll_after)
+        for column, pair, unit in (
+            ("class-wise ECE", (line.classwise_before, line.classwise_after), 100),
+            ("ECE of the class", (line.class_before, line.class_after), 100),
+            ("NLL", (line.nll_before, line.nll_after), 1),
+        ):
+            for when, number in zip(("before", "after"), pair, strict=True):
+                if number is not None:
+                    cells.add(name, f"{column} {when}", unit * number)
         cells.add(name, "rows", float(line.n_rows))
         cells.add(name, "seen as", None, mark=line.role)
     notes = (
         "ECE and accuracy in per cent, 95 % bootstrap intervals; the change is paired. "
         "Noise: the ECE a perfectly calibrated classifier shows on as many rows.",
+        *((BIAS_NOTE,) if outside else ()),
     )
-    return Table("domains", "Scores by domain", cells.frame(), notes, "domain")
+    title = "Scores by domain"
+    return Table("domains", title, cells.frame(), notes, "domain", whole=("rows",))
 
 
 def _fitted_on(metadata: dict[str, Any]) -> dict[str, Any]:
-    """{domain: rows} of the fit; a file of somebody else may hold anything there."""
+    """Return {domain: rows} of the fit; a third-party file may hold anything there."""
     found = metadata.get("domains")
     return found if isinstance(found, dict) else {}
 
 
 def _facts(
-    calibrator: Any, archive: DomainArchive, metadata: dict[str, Any], n_bins: int
+    calibrator: Any,
+    archive: DomainArchive,
+    metadata: dict[str, Any],
+    name: str,
+    n_bins: int,
 ) -> dict[str, str]:
-    said = {key: value for key, value in metadata.items() if key != "domains"}
     fitted = ", ".join(f"{n} ({c})" for n, c in _fitted_on(metadata).items())
     sizes = ", ".join(f"{n} ({c})" for n, c in archive.domain_sizes().items())
+    source = metadata.get("source")
+    known = {
+        text: str(metadata[key])
+        for key, text in SHOWN_METADATA.items()
+        if metadata.get(key)
+    }
+    if isinstance(source, list) and source:
+        known["Source domains"] = ", ".join(map(str, source))
     return {
         "Command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "Evaluated": f"{name}: {sizes}",
         "Calibrator": type(calibrator).__name__,
         "Fitted on": fitted or "not known",
-        "Evaluated on": sizes,
-        **{str(key).replace("_", " "): str(value) for key, value in said.items()},
+        **known,
         "Evaluation": f"ECE with {n_bins} equal-width bins, all rows",
         "Versions": ", ".join(f"{n} {v}" for n, v in package_versions().items()),
         "Machine": describe_machine(),

@@ -1,12 +1,13 @@
 """Reliability diagrams and feature maps as coordinates of small SVG drawings.
 
-A page holds hundreds of them: the template draws what `coolhead.figures` lays out in a
-fiftieth of the time and the bytes that matplotlib would take.
+A page holds hundreds of them. The template draws the layout of `coolhead.figures` in a
+fiftieth of the time and bytes that matplotlib would take.
 """
 
 import re
 from collections.abc import Callable
 from functools import partial
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,8 @@ SIDE = 100
 STRIP = 14
 MAP_SIZE = 320, 220
 MARGIN = 8
+# Bars of fewer rows are pale.
+FEW_IN_BIN = 10
 
 
 def reliability_panel(bins: pl.DataFrame) -> dict[str, Any]:
@@ -33,25 +36,24 @@ def reliability_panel(bins: pl.DataFrame) -> dict[str, Any]:
     left, width = _short(SIDE * bars.left), _short(SIDE * bars.width)
     top, mean = (_short(SIDE * (1 - v)) for v in (bars.accuracy, bars.confidence))
     heights = _short(np.maximum(STRIP * bars.share, 0.4))
-    gaps = list(zip(left, top, mean, bars.gap > 0, strict=True))
+    few = bars.count < FEW_IN_BIN
+    over = (bars.gap > 0) & ~few
+
+    def kept(mask: np.ndarray, *columns: list[str]) -> list[tuple[str, ...]]:
+        return list(compress(zip(*columns, strict=True), mask))
+
+    right, sure = (_short(SIDE * v) for v in (bars.accuracy, bars.confidence))
+    count = [str(int(n)) for n in bars.count]
     return {
         "width": width[0] if width else "0",
-        "bars": list(zip(left, top, strict=True)),
-        "over": [gap[:3] for gap in gaps if gap[3]],
-        "under": [gap[:3] for gap in gaps if not gap[3]],
-        "strip": list(zip(left, heights, strict=True)),
+        "bars": kept(~few, left, top),
+        "pale": kept(few, left, top),
+        "over": kept(over, left, top, mean),
+        "under": kept(~over & ~few, left, top, mean),
+        "strip": kept(few | ~few, left, heights),
         "n": int(bars.count.sum()),
         # Of each bar its left edge, accuracy, mean confidence in per cent, and rows.
-        "numbers": " ".join(
-            ":".join(bin)
-            for bin in zip(
-                left,
-                _short(SIDE * bars.accuracy),
-                _short(SIDE * bars.confidence),
-                map(str, bars.count.astype(int)),
-                strict=True,
-            )
-        ),
+        "numbers": " ".join(map(":".join, zip(left, right, sure, count, strict=True))),
     }
 
 
@@ -60,28 +62,28 @@ def feature_map(points: pl.DataFrame) -> dict[str, Any]:
     plane = feature_plane(points)
     return {
         "known": [
-            {"colour": colour, "points": _place(plane.known[plane.colours == colour])}
+            {"colour": colour, "points": _pixels(plane.known[plane.colours == colour])}
             for colour in WARMTH
             if colour in plane.colours
         ],
-        "target": _place(plane.target),
+        "target": _pixels(plane.target),
         "centres": [
-            (*_place(np.array([[x, y]]))[0], text) for x, y, text in plane.centres
+            (*_pixels(np.array([[x, y]]))[0], text) for x, y, text in plane.centres
         ],
         "low": temperature_text(plane.low),
         "high": temperature_text(plane.high),
     }
 
 
-def _place(points: np.ndarray) -> list[tuple[int, int]]:
-    """From a square of side one to the drawing, where up is down."""
+def _pixels(points: np.ndarray) -> list[tuple[int, int]]:
+    """Map a square of side one to the drawing, whose second axis points down."""
     shares = points * [1, -1] + [0, 1]
-    places = np.rint(MARGIN + shares * (np.array(MAP_SIZE) - 2 * MARGIN))
-    return [(int(x), int(y)) for x, y in places]
+    found = np.rint(MARGIN + shares * (np.array(MAP_SIZE) - 2 * MARGIN))
+    return [(int(x), int(y)) for x, y in found]
 
 
 def _short(values: np.ndarray) -> list[str]:
-    """One digit after the point, and none where it is zero."""
+    """Format with one digit after the point, none where it is zero."""
     return [f"{value:.1f}".removesuffix(".0") for value in values]
 
 
@@ -98,27 +100,28 @@ VARIABLES = {
     style.AFTER: "--after",
     style.PAPER: "--paper",
 }
-MANY = 24
+MANY, FEW_TARGETS = 24, 3
 WIDTH = 4.3
 # A figure may be shown this much larger than it is drawn.
 GROWTH = 1.3
 
 
-# Height in inches, the drawing on axes, and what it shows in words.
+# Height in inches, the drawing on axes, and a description for screen readers.
 Drawing = tuple[float, Callable[[Any], Any], str]
 
 
 def draw_figures(part: dict[str, Any]) -> dict[str, Markup]:
-    """The figures of one classifier, those without data left out."""
+    """Draw the figures of one classifier; those without data are left out."""
     frames, answer = part["frames"], part["answer"]
     drawings: dict[str, Drawing] = {}
     if answer["method"] is not None:
         drawings |= _comparisons(frames["results"], answer)
         drawings |= _curves(frames, [BEFORE, answer["method"]])
-    if len(frames["temperature"]):
-        drawings["temperatures"] = _temperatures(frames["temperature"])
-    if part["arrival"]:
-        drawings |= _arrivals(frames["arrival"], part["arrival"])
+    shown = frames["temperature"].filter(pl.col("method").is_in(part["shown"]))
+    if len(shown):
+        drawings["temperatures"] = _temperatures(shown)
+    if part["adaptation"]:
+        drawings |= _adaptations(frames["adaptation"], part["adaptation"])
     return {name: to_svg(name, *drawing) for name, drawing in drawings.items()}
 
 
@@ -128,17 +131,18 @@ def _comparisons(results: Any, answer: dict[str, Any]) -> dict[str, Drawing]:
     if results["split"].n_unique() > MANY:
         results = results.with_columns(split="target")
     n_rows = results["split"].n_unique()
-    drawings: dict[str, Drawing] = {
-        "before_after": (
+    drawings: dict[str, Drawing] = {}
+    if n_rows > 1:
+        drawings["before_after"] = (
             style.rows_height(n_rows),
             partial(figures.before_after, results, method=after),
             f"ECE in {n_rows} rows before and after {answer['label']}: on average "
             f"{answer['before']:.1f} % before, {answer['after']:.1f} % after",
         )
-    }
     methods = [m for m in (BEFORE, after, "target-only") if m in set(results["method"])]
     names = {name: label(name) for name in methods}
-    if results["target"].n_unique() > 1:
+    # Lines through fewer targets show no shape; domains of an evaluation have no order.
+    if results["target"].n_unique() >= FEW_TARGETS and answer["noun"] == "split":
         drawings["by_target"] = (
             3.0,
             partial(figures.by_target, results, methods=methods, labels=names),
@@ -152,11 +156,11 @@ def _curves(frames: dict[str, Any], methods: list[str]) -> dict[str, Drawing]:
     names = {name: label(name) for name in methods}
     drawings: dict[str, Drawing] = {}
     if len(bins):
-        for place, name in zip(("before", "after"), methods, strict=True):
-            drawings[f"histogram_{place}"] = (
+        for when, name in zip(("before", "after"), methods, strict=True):
+            drawings[f"histogram_{when}"] = (
                 2.4,
                 partial(figures.confidence_histogram, bins, method=name, labels=names),
-                f"How often each confidence occurs, right and wrong: {names[name]}",
+                f"Rows at each confidence, right and wrong: {names[name]}",
             )
     if len(curves):
         drawings["selective"] = (
@@ -164,7 +168,7 @@ def _curves(frames: dict[str, Any], methods: list[str]) -> dict[str, Drawing]:
             partial(
                 figures.selective_prediction, curves, methods=methods, labels=names
             ),
-            "Accuracy against the share of rows answered, the surest first: "
+            "Accuracy against the share of rows answered, most confident first: "
             + " and ".join(names.values()),
         )
     return drawings
@@ -176,31 +180,28 @@ def _temperatures(quantiles: Any) -> Drawing:
         for (name,), own in quantiles.group_by("method", maintain_order=True)
         if name != BEFORE
     }
-    said = ", ".join(f"{label(name)} {value:.2f}" for name, value in medians.items())
+    text = ", ".join(f"{label(name)} {value:.2f}" for name, value in medians.items())
     return (
         style.rows_height(len(medians)),
         partial(figures.temperatures, quantiles, labels={n: label(n) for n in medians}),
-        f"Temperatures of each method; medians: {said}",
+        f"Temperatures of each method; medians: {text}",
     )
 
 
-def _arrivals(table: Any, section: dict[str, Any]) -> dict[str, Drawing]:
+def _adaptations(table: Any, section: dict[str, Any]) -> dict[str, Drawing]:
     names, shown = section["labels"], section["shown"]
     draw = partial(figures.expected_accuracy, table, methods=shown, labels=names)
-    said = "; ".join(section["sentences"])
-    return {
-        "expected_accuracy": (3.6, draw, f"Expected against true accuracy. {said}"),
-        "error_by_labels": (
+    text = "; ".join(section["sentences"])
+    drawings: dict[str, Drawing] = {
+        "expected_accuracy": (3.6, draw, f"Expected against true accuracy. {text}")
+    }
+    if table["n_labels"].n_unique() > 1:
+        drawings["error_by_labels"] = (
             3.0,
             partial(figures.error_by_labels, table),
             "Mean ECE against the number of labels of the new domain",
-        ),
-        "arrival": (
-            style.rows_height(2 * len(names)),
-            partial(figures.arrival, table, labels=names),
-            f"How far off the expected accuracy was. {said}",
-        ),
-    }
+        )
+    return drawings
 
 
 def to_svg(name: str, height: float, draw: Callable[[Any], Any], alt: str) -> Markup:
@@ -210,7 +211,7 @@ def to_svg(name: str, height: float, draw: Callable[[Any], Any], alt: str) -> Ma
 
 
 def _for_page(svg: str, name: str, width: float) -> str:
-    """Without prologue, metadata, fixed size and needless names."""
+    """Drop prologue, metadata, fixed size and needless names."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r' id="[a-z0-9]+_\d+"', "", svg)

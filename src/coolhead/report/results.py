@@ -62,7 +62,7 @@ TABLES: dict[str, dict[str, Any]] = {
         "cluster": pl.Int64,
         "temperature": pl.Float64,
     },
-    "arrival": {
+    "adaptation": {
         "method": pl.String,
         "base": pl.String,
         "batch": pl.Boolean,

@@ -1,4 +1,4 @@
-"""One table with every split and method: the numbers behind all figures."""
+"""What the templates of the page need: strings, numbers, lists and dictionaries."""
 
 from base64 import b64encode
 from dataclasses import dataclass
@@ -8,26 +8,36 @@ import numpy as np
 import polars as pl
 
 from coolhead.figures.maps import cell_text, change_steps, changes
-from coolhead.report.answer import BEFORE, describe_answer, plural
+from coolhead.report.answer import (
+    BEFORE,
+    VERDICTS,
+    describe_answer,
+    domain_verdicts,
+    plural,
+)
 from coolhead.report.diagnostics import (
+    FEW_ROWS,
     abstention,
-    arrival_section,
+    adaptation_section,
     example_strip,
     fit_statuses,
-    shift_rows,
+    shift_warnings,
     target_shape,
 )
 from coolhead.report.plot import feature_map, reliability_panel
 from coolhead.report.tables import (
     RunScores,
     Table,
-    TableBuilder,
     label,
     page_layout,
+    plain_name,
     render_table,
     scores_by_classifier,
     seen_of_target,
 )
+
+# The methods shown at first, with the recommended one; others fill up to that number.
+SHOWN = (BEFORE, "source-only", "set-level", "auto", "target-only", "ensemble")
 
 
 @dataclass(frozen=True)
@@ -36,15 +46,22 @@ class ReportData:
 
     Attributes
     ----------
-    title : heading of the page.
-    frames : {name: table} by the names of `coolhead.lab.results`.
-    tables : the finished tables, in order.
-    planned : names of the methods that were asked for.
-    facts : what is needed to repeat it, {name: text}.
-    noun : what a row of the results is called: "split" or "domain".
-    judged : the rows the answer rests on, where not on all: domains that the
-        calibrator has not seen.
-    order : along what the list of domains runs, if along something.
+    title : str
+    frames : dict of str to DataFrame
+        By the names of the tables in `coolhead.report.results`.
+    tables : list of Table
+        The finished tables, in order.
+    planned : tuple of str
+        Names of the methods that were asked for.
+    facts : dict of str to str
+        What is needed to repeat it.
+    noun : {"split", "domain"}
+        What a row of the results is called.
+    judged : tuple of str or None
+        The rows the answer rests on, where not on all: domains that the calibrator
+        has not seen.
+    order : str or None
+        What the list of domains is ordered by.
     """
 
     title: str
@@ -57,53 +74,69 @@ class ReportData:
     order: str | None = None
 
 
-COLUMNS = {
-    "ECE (%)": "ece_mean",
-    "null": "ece_null",
-    "debiased": "ece_debiased",
-    "class-wise": "ece_classwise",
-    "one class": "ece_class",
-    "signed gap": "signed_gap",
-    "NLL": "nll",
-    "Brier": "brier",
-    "gain": "gain",
-    "accuracy": "accuracy",
-    "median T": "temperature_median",
-    "rows": "n_evaluated",
-}
-CHANGE = "change of ECE"
+def summarise(data: ReportData) -> dict[str, Any]:
+    """Return everything the templates need."""
+    sized, without_rows = _with_rows(data.frames["results"])
+    by_classifier = scores_by_classifier(sized) if len(sized) else {}
+    parts = [
+        summarise_classifier(data, name, scores)
+        for name, scores in by_classifier.items()
+    ]
+    failures = data.frames["failures"].to_dicts()
+    present = set(sized["method"])
+    return {
+        "title": data.title,
+        "noun": data.noun,
+        "order": data.order,
+        "facts": data.facts,
+        "lead": _lead(by_classifier, data),
+        "classifiers": parts,
+        "several": len(parts) > 1,
+        "failures": [row | {"label": _failed(row["method"])} for row in failures],
+        "without_rows": without_rows,
+        "never_ran": [label(name) for name in data.planned if name not in present],
+        "notes": _notes(data.frames["notes"]),
+        "tables": [page_table(table) for table in data.tables],
+    }
 
 
-def scores_table(scores: RunScores, noun: str) -> Table:
-    """Scores by split and method, averaged over the seeds."""
-    cells = TableBuilder()
-    frame = scores.frame
-    numeric = [name for name, kind in frame.schema.items() if kind == pl.Float64]
-    groups = frame.group_by("split", "method", maintain_order=True)
-    rows = groups.agg(pl.col(numeric).mean()).to_dicts()
-    present = {n: c for n, c in COLUMNS.items() if c in numeric}
-    for row in rows:
-        name = f"{row['split']} · {label(row['method'])}"
-        for column, metric in present.items():
-            cells.add(name, column, row[metric])
-            if metric == "ece_mean":
-                _add_change(cells, name, row)
-    classifier = frame["classifier"][0]
-    notes = (
-        "ECE, gap, Brier, gain and accuracy in per cent. Change: against uncalibrated, "
-        "on all rows, with its 95 % paired bootstrap interval; negative is better.",
-    )
-    title = f"All scores by {noun} and method"
-    name = f"all-scores-{classifier}"
-    return Table(name, title, cells.frame(), notes, f"{noun} · method")
+def summarise_classifier(
+    data: ReportData, name: str, scores: RunScores
+) -> dict[str, Any]:
+    """Return the sections of one classifier."""
+    own = pl.col("classifier") == name
+    frames = {key: frame.filter(own) for key, frame in data.frames.items()}
+    answer = _answer(data, scores)
+    # A number and its unit stay on one line.
+    answer["sentence"] = answer["sentence"].replace(" %", "\N{NO-BREAK SPACE}%")
+    after = answer["method"]
+    verdicts = domain_verdicts(scores, after)
+    found = [row["verdict"] for row in verdicts]
+    return {
+        "name": name,
+        "answer": answer,
+        "verdicts": [row | {"few": row["n_rows"] < FEW_ROWS} for row in verdicts],
+        "counts": {v: found.count(v) for v in reversed(VERDICTS) if v in found},
+        "heat": heat_rows(scores, frames["failures"], after),
+        "splits": _splits(scores, frames, after),
+        "maps": _maps(frames["map"], frames["shift"], scores.splits),
+        "shift": shift_warnings(frames["shift"]),
+        "abstention": abstention(frames["histogram"], after),
+        "examples": example_strip(frames["examples"], after),
+        "adaptation": adaptation_section(frames["adaptation"], data.noun),
+        "seeing": _seeing(scores.methods),
+        "statuses": fit_statuses(frames["status"]),
+        "shape": None if data.order is None else target_shape(scores, after),
+        "frames": frames,
+        "shown": shown_methods(scores.methods, after),
+    }
 
 
-def _add_change(cells: TableBuilder, name: str, row: dict[str, Any]) -> None:
-    parts = [row.get(f"ece_vs_uncalibrated{end}") for end in ("", "_low", "_high")]
-    if None not in parts:
-        cells.add(name, CHANGE, parts[0], low=parts[1], high=parts[2])
-    else:
-        cells.add(name, CHANGE, None)
+def shown_methods(methods: list[str], chosen: str | None) -> list[str]:
+    """Return at most six methods, the recommended one among them."""
+    wanted = dict.fromkeys([BEFORE, chosen, *SHOWN, *methods])
+    kept = [name for name in wanted if name in methods][: len(SHOWN)]
+    return [name for name in methods if name in kept]
 
 
 def heat_rows(
@@ -116,87 +149,42 @@ def heat_rows(
     splits, methods = [*scores.splits, *failed], scores.methods
     values = np.array([[ece.get((s, m)) for m in methods] for s in splits], float)
     moved = changes(values, methods, BEFORE)
+    shown = shown_methods(methods, chosen)
+    hidden = ["" if name in shown else " extra" for name in methods]
     table = zip(splits, values, moved, change_steps(moved), strict=True)
     rows = [
-        {"split": split, "cells": [_cell(*cell) for cell in zip(*row, strict=True)]}
+        {"split": split, "cells": list(map(_cell, *row, hidden))}
         for split, *row in table
     ]
-    heads = [(label(name), name == chosen) for name in methods]
-    return {"methods": heads, "rows": rows}
+    heads = [
+        {
+            "name": label(name),
+            "plain": plain_name(name),
+            "css": ("chosen" if name == chosen else "") + extra,
+        }
+        for name, extra in zip(methods, hidden, strict=True)
+    ]
+    return {"methods": heads, "rows": rows, "n_hidden": sum(map(bool, hidden))}
 
 
-def _cell(ece: float, change: float, step: str) -> dict[str, str]:
+def _cell(ece: float, change: float, step: str, hidden: str) -> dict[str, str]:
     text = cell_text(ece, step)
     if np.isnan(ece):
-        return {"text": text, "step": "none", "title": "failed or not run"}
+        return {"text": text, "step": f"none{hidden}", "title": "failed or not run"}
     if not step:
-        return {"text": text, "step": "plain", "title": ""}
+        return {"text": text, "step": f"plain{hidden}", "title": ""}
     title = f"{change:+.1f} points against uncalibrated".replace("-", "−")
-    return {"text": text, "step": step, "title": title}
-
-
-def summarise(data: ReportData) -> dict[str, Any]:
-    """Everything the templates need, as strings, numbers, lists and dictionaries."""
-    sized, without_rows = _with_rows(data.frames["results"])
-    by_classifier = scores_by_classifier(sized) if len(sized) else {}
-    parts = [
-        summarise_classifier(data, name, scores)
-        for name, scores in by_classifier.items()
-    ]
-    failures = data.frames["failures"].to_dicts()
-    extra = [scores_table(scores, data.noun) for scores in by_classifier.values()]
-    return {
-        "title": data.title,
-        "noun": data.noun,
-        "order": data.order,
-        "facts": data.facts,
-        "lead": _lead(by_classifier, data),
-        "classifiers": parts,
-        "several": len(parts) > 1,
-        "failures": [row | {"label": _who(row["method"])} for row in failures],
-        "without_rows": without_rows,
-        "never_ran": _never_ran(data, sized),
-        "notes": _notes(data.frames["notes"]),
-        "tables": [page_table(table) for table in [*data.tables, *extra]],
-    }
-
-
-def summarise_classifier(
-    data: ReportData, name: str, scores: RunScores
-) -> dict[str, Any]:
-    """The sections of one classifier."""
-    own = pl.col("classifier") == name
-    frames = {key: frame.filter(own) for key, frame in data.frames.items()}
-    answer = _answer(data, scores)
-    # A number and its unit stay on one line.
-    answer["sentence"] = answer["sentence"].replace(" %", "\N{NO-BREAK SPACE}%")
-    after = answer["method"]
-    return {
-        "name": name,
-        "answer": answer,
-        "heat": heat_rows(scores, frames["failures"], after),
-        "splits": _splits(scores, frames, after),
-        "maps": _maps(frames["map"], frames["shift"], scores.splits),
-        "shift": shift_rows(frames["shift"]),
-        "abstention": abstention(frames["histogram"], after),
-        "examples": example_strip(frames["examples"], after),
-        "arrival": arrival_section(frames["arrival"], data.noun),
-        "seeing": _seeing(scores.methods),
-        "statuses": fit_statuses(frames["status"]),
-        "shape": None if data.order is None else target_shape(scores, after),
-        "frames": frames,
-        "has_temperatures": len(frames["temperature"]) > 0,
-    }
+    return {"text": text, "step": step + hidden, "title": title}
 
 
 def _seeing(methods: list[str]) -> str:
-    """What is seen of the target and by whom, in words: each kind once."""
-    who: dict[str, list[str]] = {}
+    """List what is seen of the target, and by which methods."""
+    found: dict[str, list[str]] = {}
     for name in methods:
         if words := seen_of_target(name):
             # Some names hold a comma.
-            who.setdefault(words, []).append(label(name).replace(", ", " with "))
-    return "; ".join(f"{words}: {', '.join(names)}" for words, names in who.items())
+            found.setdefault(words, []).append(label(name).replace(", ", " with "))
+    return "; ".join(f"{words}: {', '.join(names)}" for words, names in found.items())
 
 
 def _answer(data: ReportData, scores: RunScores) -> dict[str, Any]:
@@ -207,7 +195,7 @@ def _answer(data: ReportData, scores: RunScores) -> dict[str, Any]:
 
 
 def page_table(table: Table) -> dict[str, Any]:
-    """A table as text, with its CSV as a link that needs no server."""
+    """Return a table as text, with its CSV as a link that needs no server."""
     header, body = page_layout(table)
     text = render_table(table, "csv") + "\n"
     return {
@@ -233,25 +221,23 @@ def _splits(
 ) -> list[dict[str, Any]]:
     """For each split the diagrams before and after, then those of all others."""
     bins = frames["reliability"].partition_by("split", "method", as_dict=True)
-    keys = ("split", "source", "calibration", "target")
-    named = {
-        row["split"]: row for row in scores.frame.select(keys).iter_rows(named=True)
-    }
-    errors = _errors_by_split(frames["failures"])
+    errors: dict[str, list[str]] = {}
+    for row in frames["failures"].iter_rows(named=True):
+        text = f"{_failed(row['method'])}: {row['error']}"
+        errors.setdefault(row["split"], []).append(text)
     found = []
-    for split in [*scores.splits, *(s for s in errors if s not in named)]:
-        panels = [
-            _panel(scores, bins, split, method)
+    for split in dict.fromkeys([*scores.splits, *errors]):
+        panels = {
+            method: _panel(scores, bins, split, method)
             for method in scores.methods
             if (split, method) in bins
-        ]
-        first = {panel["method"]: panel for panel in panels}
+        }
         found.append(
-            named.get(split, {"split": split})
-            | {
-                "before": first.pop(BEFORE, None),
-                "after": first.pop(after, None),
-                "others": list(first.values()),
+            {
+                "split": split,
+                "before": panels.pop(BEFORE, None),
+                "after": panels.pop(after, None),
+                "others": list(panels.values()),
                 "errors": errors.get(split, []),
             }
         )
@@ -269,14 +255,6 @@ def _panel(scores: RunScores, bins: dict, split: str, method: str) -> dict[str, 
         "ece": "–" if ece is None else f"{ece:.1f}",
         "null": "–" if null is None else f"{null:.1f}",
     } | reliability_panel(bins[split, method])
-
-
-def _errors_by_split(failures: pl.DataFrame) -> dict[str, list[str]]:
-    errors: dict[str, list[str]] = {}
-    for row in failures.iter_rows(named=True):
-        text = f"{_who(row['method'])}: {row['error']}"
-        errors.setdefault(row["split"], []).append(text)
-    return errors
 
 
 def _maps(
@@ -301,20 +279,13 @@ def _lead(by_classifier: dict[str, RunScores], data: ReportData) -> str:
     if not by_classifier:
         return "No cell finished."
     some = next(iter(by_classifier.values()))
-    parts = [
-        plural(len(some.splits), data.noun),
-        plural(len(some.methods), "method"),
-    ]
-    if data.noun == "split":
-        parts.append(plural(len(some.seeds), "seed"))
-    if len(by_classifier) > 1:
-        parts.insert(0, plural(len(by_classifier), "classifier"))
-    return " · ".join(parts)
-
-
-def _never_ran(data: ReportData, results: pl.DataFrame) -> list[str]:
-    present = set(results["method"])
-    return [label(name) for name in data.planned if name not in present]
+    counts = {
+        "classifier": len(by_classifier) if len(by_classifier) > 1 else 0,
+        data.noun: len(some.splits),
+        "method": len(some.methods),
+        "seed": len(some.seeds) if data.noun == "split" else 0,
+    }
+    return " · ".join(plural(n, noun) for noun, n in counts.items() if n)
 
 
 def _notes(notes: pl.DataFrame) -> list[str]:
@@ -322,5 +293,5 @@ def _notes(notes: pl.DataFrame) -> list[str]:
     return [f"{', '.join(dict.fromkeys(s))}: {note}" for note, s in groups.iter_rows()]
 
 
-def _who(method: str) -> str:
+def _failed(method: str) -> str:
     return "whole cell" if method == "*" else label(method)

@@ -1,7 +1,7 @@
-"""A table of numbers, and how it is written as Markdown, LaTeX or CSV.
+"""Tables of numbers, and their text as Markdown, LaTeX or CSV.
 
-A table is kept long: one row per cell with value, spread, interval and mark. CSV is
-that frame itself; Markdown and LaTeX lay the cells out as on a page.
+A table has one row per cell, with value, spread, interval and mark. CSV is that frame
+itself; Markdown and LaTeX lay the cells out as on a page.
 """
 
 import re
@@ -295,18 +295,40 @@ def label(method: str) -> str:
     return known_method(method).label
 
 
+# The paper's names of methods in plain words.
+PLAIN_NAMES = {
+    "uncalibrated": "the confidence of the classifier itself",
+    "source-only": "one temperature, from held-out rows of the training domain",
+    "target-only": "one temperature, from all labels of the target: a bound",
+    "target-ece-oracle": "the temperature of lowest ECE on the target: a bound",
+    "set-level": "one temperature for all calibration domains",
+    "nearest-cluster": "the temperature of the nearest cluster of features",
+    "regression": "a temperature that is linear in the features",
+    "ensemble": "mean of set-level, nearest cluster and regression",
+    "shift-aware": "a temperature for each row, by how unusual the row is",
+    "auto": "a mix of candidates that left-out domains choose",
+}
+
+
+def plain_name(method: str) -> str:
+    """What a method is, in plain words; empty of most."""
+    base, source, _ = method.partition("+source")
+    name = PLAIN_NAMES.get(base, "")
+    return f"{name}, with rows of the training domain" if name and source else name
+
+
 def proposed(methods: Sequence[str]) -> list[str]:
     """The methods that are neither references nor oracles."""
     return [name for name in methods if name not in BASELINES]
 
 
 def competing(methods: Sequence[str]) -> list[str]:
-    """Labels of the methods that somebody could use who has no labels there."""
+    """Labels of the methods that need no labels of the target."""
     return [label(name) for name in methods if not _sees_labels(name)]
 
 
 def seen_of_target(method: str) -> str:
-    """What a method sees of the target, in words; empty of most."""
+    """What a method sees of the target, as text; empty for most."""
     return known_method(method).seen_of_target
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import polars as pl
 
-from coolhead.report.diagnostics import arrival_means
+from coolhead.report.diagnostics import adaptation_means
 from coolhead.report.tables import (
     RunScores,
     Table,
@@ -19,7 +19,7 @@ def arrivals(frame: pl.DataFrame) -> Table | None:
     if frame.is_empty():
         return None
     cells = TableBuilder()
-    for row in arrival_means(frame):
+    for row in adaptation_means(frame):
         name = label(row["method"])
         cells.add(name, "of target", None, mark=seen_of_target(row["method"]))
         cells.add(name, "ECE", row["ece"])

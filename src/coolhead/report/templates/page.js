@@ -1,5 +1,5 @@
 "use strict";
-// The page is complete without this: it sorts, filters, chooses and tells numbers.
+// The page is complete without this: it sorts, filters, chooses and shows numbers.
 const make = (name, properties) => Object.assign(document.createElement(name), properties);
 
 document.querySelectorAll("table.sortable").forEach((table) => {
@@ -58,7 +58,7 @@ document.querySelectorAll(".splits").forEach((splits) => {
   const select = make("select", {});
   labels.forEach((label, method) => select.append(new Option(label, method)));
   select.value = splits.dataset.after;
-  const told = make("output", {});
+  const means = make("output", {});
   const mean = (values) => (values.reduce((a, b) => a + b, 0) / values.length).toFixed(1);
   const show = () => {
     const pairs = [];
@@ -75,20 +75,20 @@ document.querySelectorAll(".splits").forEach((splits) => {
       if (pair.every(Number.isFinite)) pairs.push(pair);
     });
     const worse = pairs.filter(([before, after]) => after > before).length;
-    told.textContent = pairs.length === 0 ? "" : `${labels.get(select.value)}: mean ECE ${mean(pairs.map((pair) => pair[0]))} % before, `
+    means.textContent = pairs.length === 0 ? "" : `${labels.get(select.value)}: mean ECE ${mean(pairs.map((pair) => pair[0]))} % before, `
       + `${mean(pairs.map((pair) => pair[1]))} % after, higher in ${worse} of ${pairs.length}`;
   };
   select.addEventListener("change", show);
   const name = make("label", { textContent: "after: " });
   name.append(select);
-  splits.parentNode.querySelector(".choose").append(name, told);
+  splits.parentNode.querySelector(".choose").append(name, means);
   show();
 });
 
-// What a bar says, beside the pointer.
+// The numbers of a bar, beside the pointer.
 const tip = make("div", { className: "tip", hidden: true });
 document.body.append(tip);
-const tell = (event) => {
+const showTip = (event) => {
   const panel = event.target.closest?.("svg.panel");
   const bins = panel?.dataset.bins ? panel.dataset.bins.split(" ").map((bin) => bin.split(":").map(Number)) : [];
   const point = panel && new DOMPoint(event.clientX, event.clientY).matrixTransform(panel.getScreenCTM().inverse());
@@ -96,32 +96,22 @@ const tell = (event) => {
   const width = bins.length > 1 ? Math.min(...bins.slice(1).map((bin, i) => bin[0] - bins[i][0])) : 100;
   tip.hidden = !found || point.x > found[0] + width;
   if (tip.hidden) return;
-  const [, right, sure, rows] = found;
-  tip.textContent = `sure ${sure} %, right ${right} %, ${rows.toLocaleString("en")} row${rows === 1 ? "" : "s"}`;
+  const [, right, confidence, rows] = found;
+  tip.textContent = `confidence ${confidence} %, right ${right} %, ${rows.toLocaleString("en")} row${rows === 1 ? "" : "s"}`;
   const space = document.documentElement.clientWidth - tip.offsetWidth - 8;
   tip.style.left = `${Math.max(8, Math.min(event.clientX + 12, space))}px`;
   tip.style.top = `${event.clientY + 16}px`;
 };
-document.addEventListener("pointermove", tell);
-document.addEventListener("pointerdown", tell);
+document.addEventListener("pointermove", showTip);
+document.addEventListener("pointerdown", showTip);
 
-// On paper tables shrink to its width; those that could not be read stay closed.
-const PAPER = 680, LEGIBLE = 0.45;
-const closed = new Set();
+// On paper tables shrink to its width.
+const PAPER = 680;
 window.addEventListener("beforeprint", () => {
-  document.querySelectorAll("details.table:not([open])").forEach((part) => {
-    closed.add(part);
-    part.open = true;
-  });
   document.querySelectorAll(".scroll > table").forEach((table) => {
-    const fit = Math.min(1, PAPER / table.offsetWidth);
-    const part = table.closest("details.table");
-    if (part && fit < LEGIBLE) part.open = false;
-    else table.style.zoom = fit;
+    table.style.zoom = Math.min(1, PAPER / Math.max(table.offsetWidth, 1));
   });
 });
 window.addEventListener("afterprint", () => {
-  document.querySelectorAll("details.table").forEach((part) => { part.open = !closed.has(part); });
   document.querySelectorAll(".scroll > table").forEach((table) => { table.style.zoom = ""; });
-  closed.clear();
 });
