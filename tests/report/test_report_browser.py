@@ -4,12 +4,13 @@ import csv
 import io
 import json
 import os
+import re
 import shutil
 from base64 import b64decode
 from urllib.parse import unquote
 
 import pytest
-from synthetic_run import FEW_METHODS
+from synthetic_run import FEW_METHODS, TEMPERATURES, write_run
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
@@ -110,6 +111,7 @@ def test_a_hostile_name_does_nothing(opened):
 
 
 def test_figures_have_size_and_text(opened):
+    opened.find_element("css selector", "[id$=-map] details:has(.maps) summary").click()
     script = """
       return [...document.querySelectorAll('svg.figure, svg.panel, svg.map')]
         .filter(figure => figure.checkVisibility())
@@ -188,6 +190,57 @@ def test_nothing_overflows_the_width(opened, width):
     )
     script = "return document.documentElement.scrollWidth"
     assert opened.execute_script(script) <= width
+
+
+def test_on_a_phone_the_first_tables_are_not_clipped(opened):
+    """Verdicts, methods and thresholds fit into 400 pixels without scrolling."""
+    resize(opened, 400)
+    script = """
+      return [...document.querySelectorAll('.domains, .heat, .abstain')].map(table =>
+        [table.className, table.offsetWidth - table.parentNode.clientWidth]);
+    """
+    found = opened.execute_script(script)
+    assert len(found) == 3
+    assert not [name for name, beyond in found if beyond > 0]
+
+
+def test_the_navigation_stays_in_view_and_leads_to_every_section(opened):
+    links = opened.find_elements("css selector", "nav a")
+    sections = [link.get_attribute("hash")[1:] for link in links]
+    assert len(sections) >= 9
+    ids = [
+        s.get_attribute("id") for s in opened.find_elements("css selector", "section")
+    ]
+    assert sections == [name for name in ids if name != "problems"]
+    links[-1].click()
+    place = "return document.querySelector('nav').getBoundingClientRect().top"
+    assert opened.execute_script(place) == 0
+
+
+def test_six_methods_are_shown_until_all_are_asked_for(opened, driver, tmp_path):
+    from coolhead.lab.report import write_report
+
+    run = write_run(tmp_path / "run", methods=tuple(TEMPERATURES))
+    driver.get(write_report(run).as_uri())
+
+    def shown():
+        heads = driver.find_elements("css selector", "table.heat thead th")
+        return sum(head.is_displayed() for head in heads) - 1
+
+    assert shown() == 6
+    driver.find_element("css selector", ".show-all").click()
+    assert shown() == len(TEMPERATURES)
+
+
+def test_it_prints_on_eight_pages_at_most(driver, tmp_path):
+    from coolhead.lab.report import write_report
+
+    domains = ("a", "b", "c", "d")
+    run = write_run(tmp_path / "run", domains, tuple(TEMPERATURES), pictures=True)
+    driver.get(write_report(run).as_uri())
+    settings = {"printBackground": True, "paperWidth": 8.27, "paperHeight": 11.69}
+    printed = b64decode(driver.execute_cdp_cmd("Page.printToPDF", settings)["data"])
+    assert 0 < len(re.findall(rb"/Type\s*/Page\b(?!s)", printed)) <= 8
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -310,11 +363,10 @@ def test_on_paper_tables_fit_and_no_tool_is_left(opened):
         # The width of A4 without its margins.
         resize(opened, 718)
         assert opened.execute_script(wide) <= 718
-        tools = opened.find_elements("css selector", ".tools input, .tools select")
+        tools = opened.find_elements("css selector", ".tools input, .tools select, nav")
         assert tools and not any(tool.is_displayed() for tool in tools)
         first, *others = opened.find_elements("css selector", "details.table table")
-        assert first.is_displayed() and any(table.is_displayed() for table in others)
-        opened.execute_script("dispatchEvent(new Event('afterprint'))")
         assert first.is_displayed() and not any(one.is_displayed() for one in others)
     finally:
+        opened.execute_script("dispatchEvent(new Event('afterprint'))")
         opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})

@@ -9,11 +9,14 @@ import polars as pl
 import pytest
 from synthetic_run import FEW_METHODS, write_run
 
+import coolhead as ch
+from coolhead.evaluate import evaluate_domains
 from coolhead.lab.figures import write_figures
 from coolhead.lab.report import write_report
 from coolhead.lab.results import read_table, table_path
 from coolhead.lab.tables.all_tables import all_tables
-from coolhead.report.tables import render_table
+from coolhead.report.answer import VERDICTS, domain_verdicts
+from coolhead.report.tables import RunScores, render_table
 
 
 class Text(HTMLParser):
@@ -304,9 +307,12 @@ def test_evaluation_report(tmp_path, npz, command):
     for name in ("clipart", "product", "real"):
         before = 100 * lines[name]["ece_before"]["estimate"]
         seen = "" if name == "real" else " (seen)"
-        assert f"{name}{seen} {before:.1f} " in text  # the heat map
+        verdict = f"{name}{re.escape(seen)} (?:better|unclear|worse|still [a-z ]+)"
+        assert re.search(f"{verdict} {before:.1f} ", text)
         assert f"{before:.2f}" in text  # the table
-    assert "preds.npz" in text
+    # The title names the evaluated file; nothing internal is listed.
+    assert f"Calibration of {npz.name}" in text
+    assert "source []" not in text and "expected {" not in text
 
 
 def test_the_domain_of_the_training_is_not_unseen(tmp_path, npz, command):
@@ -358,3 +364,50 @@ def test_evaluation_report_of_a_method_that_changes_scores(tmp_path, npz, comman
     command("fit", npz, "--out", calibrator, "--method", "vector")
     assert command("evaluate", calibrator, npz, "--report", out)[0] == 0
     assert "Vector scaling" in visible(out.read_text(encoding="utf-8"))
+
+
+def test_verdicts_on_domains():
+    """Each of the four, by the interval of the change and the distance from noise."""
+    rows = {
+        "better": (30, 8, -25, -15),
+        "unclear": (8, 7, -4, 2),
+        "worse": (5, 9, 1, 6),
+        "still not trustworthy": (40, 25, -20, -10),
+    }
+    keys = {"calibration": "c", "seed": 0, "ece_null": 2.0, "n_evaluated": 500.0}
+    frame = pl.DataFrame(
+        [
+            keys
+            | {"split": name, "target": name, "method": method, "ece_mean": float(ece)}
+            | {"ece_vs_uncalibrated_low": low, "ece_vs_uncalibrated_high": high}
+            | {"ece_vs_uncalibrated": float(after - before)}
+            for name, (before, after, low, high) in rows.items()
+            for method, ece in (("uncalibrated", before), ("set-level", after))
+        ]
+    )
+    found = domain_verdicts(RunScores(frame), "set-level")
+    assert [row["split"] for row in found] == [row["verdict"] for row in found]
+    assert [row["verdict"] for row in found] == list(VERDICTS)
+
+
+def test_plain_names_stand_beside_the_papers(page):
+    text = visible(page)
+    assert "Set-level : one temperature for all calibration domains" in text
+    assert "Ensemble mean of set-level, nearest cluster and regression" in text
+
+
+def test_small_counts_are_grey_and_estimates_beyond_their_interval_explained(tmp_path):
+    data = ch.datasets.simulate_domains([1.0, 1.5], n_rows=60)
+    cal = ch.TemperatureScaling().fit(data.logits, data.labels)
+    lines = evaluate_domains(cal, data, n_draws=100)
+    assert any(
+        not line.ece_after.low <= line.ece_after.estimate <= line.ece_after.high
+        for line in lines
+    )
+    out = tmp_path / "page.html"
+    ch.report.write_evaluation_report(out, cal, data, lines, {}, name="sites.csv")
+    page = out.read_text(encoding="utf-8")
+    assert page.count('<tr class="few">') == 2
+    text = visible(page)
+    assert "Calibration of sites.csv" in text
+    assert "an estimate may lie outside its own interval" in text

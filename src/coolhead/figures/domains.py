@@ -145,7 +145,7 @@ def expected_accuracy(
         ax.axline((limits[0], limits[0]), slope=1, color=GREY, lw=0.8, ls="--")
         ax.set(xlim=limits, ylim=limits, xlabel="true accuracy (%)")
         ax.set_ylabel("expected accuracy (%), 90 % interval")
-        ax.legend(loc="upper left")
+        ax.legend(loc="lower left", bbox_to_anchor=(0, 1))
     return ax
 
 
@@ -263,7 +263,8 @@ def draw_error_lines(
         ax.plot(places, values, ms=4, mfc="white", **style)
         known = np.flatnonzero(~np.isnan(values))
         if len(known):
-            ends.append((places[known[-1]], values[known[-1]], name, words))
+            at = float(places[known[-1]]), float(values[known[-1]])
+            ends.append((*at, name, words))
     ax.set_ylim(bottom=0)
     ax.set_ylabel("ECE (%)")
     ax.grid(axis="y")

@@ -97,9 +97,8 @@ def feature_map(points: Any, ax: Any = None, *, split: str | None = None) -> Any
             ax.text(x, y, text, **look)
         if plane.low < plane.high:
             ticks = np.geomspace(plane.low, plane.high, len(WARMTH) + 1)
-            look = {"format": lambda value, _: temperature_text(value)}
-            look["label"] = "temperature T of the cluster"
-            _add_bar(ax, LogNorm(plane.low, plane.high), WARMTH, ticks, **look)
+            norm, label = LogNorm(plane.low, plane.high), "temperature T of the cluster"
+            _add_bar(ax, norm, WARMTH, ticks, label=label, format=temperature_text)
         ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xticks=[], yticks=[])
         ax.set_xlabel("first principal component of the features")
         ax.set_ylabel("second principal component")
@@ -139,7 +138,7 @@ def temperature_colours(values: Any, lowest: float, highest: float) -> np.ndarra
     return np.array(WARMTH)[np.minimum(steps, len(WARMTH) - 1)]
 
 
-def temperature_text(temperature: float) -> str:
+def temperature_text(temperature: float, _: Any = None) -> str:
     """Format a temperature in as few digits as matter."""
     return f"{temperature:.1f}" if temperature < 10 else f"{temperature:.0f}"
 

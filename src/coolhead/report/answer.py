@@ -19,7 +19,8 @@ from coolhead.report.tables import (
 
 BEFORE = "uncalibrated"
 SOURCE_ONLY = "source-only"
-LIMITS = ("ece_vs_uncalibrated_low", "ece_vs_uncalibrated_high")
+CHANGE = "ece_vs_uncalibrated"
+LIMITS = f"{CHANGE}_low", f"{CHANGE}_high"
 DRAWS = 4000
 # Below this number of splits an interval by resampling them is meaningless.
 FEW = 4
@@ -168,23 +169,29 @@ def domain_verdicts(scores: RunScores, method: str | None) -> list[dict[str, Any
     if method is None:
         return []
     pairs = scores.paired(method, BEFORE)
-    # The least favourable seed decides what is clear.
-    low, high = (
+    change, low, high = (
         pl.col(name) if name in pairs.columns else pl.lit(None, pl.Float64)
-        for name in LIMITS
+        for name in (CHANGE, *LIMITS)
     )
+    # The least favourable seed decides what is clear.
     rows = pairs.group_by("split", "target", maintain_order=True).agg(
         before=pl.col("ece_mean_base").mean(),
         after=pl.col("ece_mean").mean(),
         noise=pl.col("ece_null").mean(),
         n_rows=pl.col("n_evaluated").mean(),
+        change=change.mean(),
         low=low.min(),
         high=high.max(),
     )
-    found = [
-        row | {"verdict": _verdict(row), "change": row["after"] - row["before"]}
-        for row in rows.drop_nulls(["before", "after"]).to_dicts()
-    ]
+    found = rows.drop_nulls(["before", "after"]).to_dicts()
+    for row in found:
+        row["verdict"] = _verdict(row)
+        if row["change"] is None:
+            row["change"] = row["after"] - row["before"]
+        limits = row["low"], row["high"]
+        row["outside"] = (
+            None not in limits and not limits[0] <= row["change"] <= limits[1]
+        )
     return sorted(found, key=lambda r: (VERDICTS.index(r["verdict"]), -r["change"]))
 
 

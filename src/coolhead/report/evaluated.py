@@ -30,8 +30,8 @@ from coolhead.report.tables import Table, TableBuilder
 # Keys of a calibrator's metadata that a reader understands, and their names here.
 SHOWN_METADATA = {"method": "Method", "file": "Fitted with", "created": "Fitted at"}
 BIAS_NOTE = (
-    "* On few rows the ECE is too high by chance. Intervals are corrected for this bias, "
-    "estimates are not: an estimate may lie outside its own interval."
+    "* On few rows the ECE is too high by chance. Intervals are corrected for this, "
+    "estimates are not, so an estimate may lie outside its own interval."
 )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from coolhead.figures.maps import cell_text, change_steps, changes
+from coolhead.figures.maps import cell_text, change_steps, changes, largest_change
 from coolhead.report.answer import (
     BEFORE,
     VERDICTS,
@@ -164,7 +164,12 @@ def heat_rows(
         }
         for name, extra in zip(methods, hidden, strict=True)
     ]
-    return {"methods": heads, "rows": rows, "n_hidden": sum(map(bool, hidden))}
+    return {
+        "methods": heads,
+        "rows": rows,
+        "n_hidden": sum(map(bool, hidden)),
+        "largest": largest_change(moved),
+    }
 
 
 def _cell(ece: float, change: float, step: str, hidden: str) -> dict[str, str]:
@@ -236,7 +241,7 @@ def _splits(
             {
                 "split": split,
                 "before": panels.pop(BEFORE, None),
-                "after": panels.pop(after, None),
+                "after": panels.pop(after or "", None),
                 "others": list(panels.values()),
                 "errors": errors.get(split, []),
             }

@@ -306,7 +306,8 @@ PLAIN_NAMES = {
     "regression": "a temperature that is linear in the features",
     "ensemble": "mean of set-level, nearest cluster and regression",
     "shift-aware": "a temperature for each row, by how unusual the row is",
-    "auto": "a mix of candidates that left-out domains choose",
+    "auto": "a mix of temperatures, weighted by left-out domains; class offsets",
+    "auto-temperature": "a mix of temperatures, weighted by left-out domains",
 }
 
 
