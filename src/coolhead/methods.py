@@ -30,6 +30,7 @@ from coolhead.baselines.multidomain import MultiDomainTemperature
 from coolhead.baselines.parametric import ParameterizedTemperature
 from coolhead.baselines.transfer import (
     CPCS,
+    ChosenDomainsTemperature,
     TransCal,
     WeightedClusterTemperature,
     WeightedTemperature,
@@ -318,4 +319,5 @@ METHODS: dict[str, Method] = {
     "cpcs-ours": _transfer("CPCS, our weights", CPCS),
     "wts-calibration": Method("WTS, calibration domains", WeightedTemperature),
     "weighted-cluster": Method("Weighted clusters", WeightedClusterTemperature),
+    "chosen-domains": Method("Set-level, chosen domains", ChosenDomainsTemperature),
 }

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+import coolhead as ch
 from coolhead.baselines.transfer import (
     CPCS,
+    ChosenDomainsTemperature,
     KnownErrors,
     TransCal,
     WeightedClusterTemperature,
@@ -19,7 +21,13 @@ from coolhead.numerics.solver import Status
 from coolhead.numerics.temperature import fit_temperature
 from coolhead.shift import density_ratio
 
-TRANSFER = [WeightedTemperature, WeightedClusterTemperature, CPCS, TransCal]
+TRANSFER = [
+    WeightedTemperature,
+    WeightedClusterTemperature,
+    ChosenDomainsTemperature,
+    CPCS,
+    TransCal,
+]
 
 
 def world(n=900, k=4, step=0.8, seed=0, scale=3.0):
@@ -308,3 +316,25 @@ def test_methods_on_one_record_share_one_density_ratio(method, monkeypatch):
     # Another target is another ratio, also in a record that shares the memo.
     moved = replace(data, target=Target(target[2] + 0.1, target[0]))
     assert fit_with(method(), moved).density_ratio_ is not first.density_ratio_
+
+
+def test_domains_unlike_the_target_are_left_out():
+    data = ch.datasets.simulate_domains([1.0, 2.0, 2.0], n_rows=200)
+    target = data.rows(data.domains == "site-2")
+    seen = data.rows(data.domains != "site-2")
+    given = {
+        "features": seen.features,
+        "sample_domain": seen.domains,
+        "target_features": target.features,
+    }
+    nearest = seen.rows(seen.domains == "site-1")
+    plain = ch.TemperatureScaling().fit(nearest.logits, nearest.labels)
+    chosen = ChosenDomainsTemperature().fit(seen.logits, seen.labels, **given)
+    assert chosen.kept_domains_ == ["site-1"]
+    assert chosen.domain_shares_["site-0"] < chosen.domain_shares_["site-1"]
+    assert chosen.temperature_ == pytest.approx(plain.temperature_)
+    both = ChosenDomainsTemperature(keep=0).fit(seen.logits, seen.labels, **given)
+    pooled = ch.TemperatureScaling().fit(seen.logits, seen.labels)
+    assert both.temperature_ == pytest.approx(pooled.temperature_)
+    with pytest.raises(ValueError, match="keep is 2; wanted a number in"):
+        ChosenDomainsTemperature(keep=2).fit(seen.logits, seen.labels, **given)

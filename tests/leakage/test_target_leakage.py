@@ -23,6 +23,7 @@ from coolhead.baselines.multidomain import MultiDomainTemperature
 from coolhead.baselines.parametric import ParameterizedTemperature
 from coolhead.baselines.transfer import (
     CPCS,
+    ChosenDomainsTemperature,
     TransCal,
     WeightedClusterTemperature,
     WeightedTemperature,
@@ -56,10 +57,18 @@ BLIND = [
 DECLARED = {
     "WeightedTemperature": {"target_features"},
     "WeightedClusterTemperature": {"target_features"},
+    "ChosenDomainsTemperature": {"target_features"},
     "CPCS": {"target_features"},
     "TransCal": {"target_features", "target_logits"},
 }
-SEEING = [WeightedTemperature(), WeightedClusterTemperature(3), CPCS(), TransCal()]
+SEEING = [
+    WeightedTemperature(),
+    WeightedClusterTemperature(3),
+    # Every change of the weights counts: only the best domain stays.
+    ChosenDomainsTemperature(keep=1),
+    CPCS(),
+    TransCal(),
+]
 TARGET_ARGUMENTS = {"target_features", "target_logits", "target_labels"}
 
 

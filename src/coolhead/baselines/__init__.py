@@ -24,6 +24,7 @@ __getattr__, __dir__, __all__ = lazy_names(  # pyright: ignore
         "parametric": ["ParameterizedTemperature"],
         "transfer": [
             "CPCS",
+            "ChosenDomainsTemperature",
             "TransCal",
             "WeightedClusterTemperature",
             "WeightedTemperature",

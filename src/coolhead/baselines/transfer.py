@@ -92,17 +92,20 @@ class TransferCalibrator(TemperatureCalibrator):
         return self.fit_data(data)
 
     def _weigh(self, data: CalibrationData) -> np.ndarray:
-        """Weights (n,) of the labelled rows; what was found is remembered."""
-        ratio = data.density_ratio(
+        """Weights (n,) of the labelled rows for a fit under them."""
+        weights = self._resemblance(data)
+        self.effective_sample_size_ = count_effective(type(self).__name__, weights)
+        return weights
+
+    def _resemblance(self, data: CalibrationData) -> np.ndarray:
+        """How much each row (n,) resembles the target, times its own weight."""
+        self.density_ratio_ = data.density_ratio(
             estimator=self.estimator,
             max_weight=self.max_weight,
             random_state=self.random_state,
         )
-        weights = ratio.weights
-        weights = weights if data.weights is None else weights * data.weights
-        self.density_ratio_ = ratio
-        self.effective_sample_size_ = count_effective(type(self).__name__, weights)
-        return weights
+        weights = self.density_ratio_.weights
+        return weights if data.weights is None else weights * data.weights
 
 
 def count_effective(method: str, weights: np.ndarray) -> float:
@@ -199,6 +202,65 @@ class WeightedClusterTemperature(TransferCalibrator):
 
     def _temperature(self, logits: np.ndarray, features: Any) -> np.ndarray:
         return self.cluster_temperatures_[self.clusters_.assign(features)[0]]
+
+
+@parameters
+class ChosenDomainsTemperature(TransferCalibrator):
+    """One temperature from the calibration domains that resemble the target.
+
+    The effective sample size of the importance weights in a domain, divided by its
+    number of rows, says how much of the domain resembles the target. Domains below
+    `keep` times the largest share are left out; the others count unweighted.
+
+    Parameters
+    ----------
+    keep : float, default=0.5
+        In [0, 1]; 0 keeps all domains.
+    estimator, max_weight, random_state : see `TransferCalibrator`.
+
+    Attributes
+    ----------
+    temperature_ : float
+    domain_shares_ : dict of str to float
+        Effective sample size of each domain, divided by its number of rows.
+    kept_domains_ : list of str
+
+    Examples
+    --------
+    >>> import coolhead as ch
+    >>> data = ch.datasets.simulate_domains([1.0, 2.0])
+    >>> seen, target = data.rows(slice(0, None, 2)), data.rows(slice(301, None, 2))
+    >>> cal = ch.baselines.ChosenDomainsTemperature().fit(
+    ...     seen.logits,
+    ...     seen.labels,
+    ...     features=seen.features,
+    ...     sample_domain=seen.domains,
+    ...     target_features=target.features,
+    ... )
+    >>> cal.kept_domains_    # the target is more of the second
+    ['site-1']
+    """
+
+    _: KW_ONLY
+    keep: float = 0.5
+
+    def _learn(self, data: CalibrationData) -> None:
+        if not 0 <= self.keep <= 1:
+            raise ValueError(f"keep is {self.keep}; wanted a number in [0, 1]")
+        weights = self._resemblance(data)
+        codes, names = data.domains.codes, data.domains.names
+        shares = np.array(
+            [
+                effective_sample_size(weights[codes == code]) / np.sum(codes == code)
+                for code in range(len(names))
+            ]
+        )
+        kept = shares >= self.keep * shares.max()
+        self.domain_shares_ = dict(zip(map(str, names), shares.tolist(), strict=True))
+        self.kept_domains_ = [str(name) for name in names[kept]]
+        solution = data.take(kept[codes]).set_temperature()
+        self.temperature_ = float(solution.temperature[0])
+        remember_quality(self, data, self.temperature_, str(solution.status[0]))
 
 
 class KnownErrors(NamedTuple):

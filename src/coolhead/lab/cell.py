@@ -11,14 +11,14 @@ from sklearn.decomposition import PCA
 from coolhead.calibrators.clustered import NearestClusterTemperature
 from coolhead.evaluate import class_number
 from coolhead.io.archive import DomainArchive
+from coolhead.lab.ablation import vary_bins, vary_clusters, vary_rows
 from coolhead.lab.pictures import Pictures
 from coolhead.lab.plan import Split
-from coolhead.lab.protocol import EvaluationSettings, Methods
+from coolhead.lab.protocol import Ablation, EvaluationSettings, Methods
 from coolhead.lab.rows import FittedMethod, SplitRows, fit_draws, fit_method
 from coolhead.lab.scoring import add_arrivals, predict, score_draws
 from coolhead.methods import Role, find_method
-from coolhead.metrics import expected_calibration_error
-from coolhead.metrics.scored import ScoredRows, score_calibrated
+from coolhead.metrics.scored import ScoredRows
 from coolhead.report.results import CellResult
 from coolhead.shift import coverage, density_ratio
 from coolhead.shift.clusters import Partition
@@ -195,9 +195,6 @@ def _class_name(names: tuple[str, ...] | None, code: int) -> str:
     return str(code) if names is None else names[code]
 
 
-CLUSTERED = ("nearest-cluster", "regression", "ensemble")
-
-
 def evaluate_cell(
     archive: DomainArchive,
     small: np.ndarray,
@@ -205,6 +202,7 @@ def evaluate_cell(
     methods: Methods,
     evaluation: EvaluationSettings,
     *,
+    ablation: Ablation = Ablation(),  # noqa: B008 (frozen)
     random_state: int = 0,
     reference_features: np.ndarray | None = None,
     pictures: Pictures | None = None,
@@ -215,7 +213,7 @@ def evaluate_cell(
     ----------
     archive : logits, labels and features of all domains by one classifier.
     small : (n,) bool, the Small rows of every domain.
-    split, methods, evaluation : what the protocol says.
+    split, methods, evaluation, ablation : what the protocol says.
     random_state : seed of k-means, draws and whatever a method draws.
     reference_features : (r, d) what the classifier learned from, where that is not
         the source's Large rows.
@@ -237,15 +235,17 @@ def evaluate_cell(
     fitted, predictions = _fit_all(data, methods, evaluation, result)
     score_draws(predictions, evaluation, random_state, result)
     add_arrivals(data, methods, fitted, predictions, evaluation.bins, result)
+    first = {name: draws[0] for name, draws in predictions.items()}
+    vary_bins(first, ablation, result)
     if pictures is not None:
-        first = {name: draws[0] for name, draws in predictions.items()}
         add_examples(data, first, pictures, result)
     if archive.features is not None:
         with warnings.catch_warnings():
             # What methods have to say was recorded when they were fitted.
             warnings.simplefilter("ignore")
             _describe(data, methods, fitted, result)
-            _vary_clusters(data, methods, evaluation.bins, result)
+            vary_clusters(data, methods, evaluation.bins, result)
+            vary_rows(data, methods, ablation, evaluation.bins, result)
     return result
 
 
@@ -327,23 +327,3 @@ def _describe(
     except ValueError as error:
         # Too few rows for a discriminator or a map: the scores stand all the same.
         result.add("notes", note=describe_error(error))
-
-
-def _vary_clusters(
-    data: SplitRows, methods: Methods, n_bins: int, result: CellResult
-) -> None:
-    """ECE of the cluster methods for other numbers of clusters."""
-    names = [name for name in CLUSTERED if name in methods.names]
-    for n_clusters in methods.sensitivity:
-        for name in names:
-            if n_clusters > len(data.labelled(("calibration",)).labels):
-                continue
-            calibrator = fit_method(find_method(name), data, n_clusters=n_clusters)
-            rows = data.evaluated
-            found = score_calibrated(
-                calibrator, rows.logits, rows.labels, rows.features
-            )
-            ece = expected_calibration_error(
-                found.correct, found.confidence, n_bins=n_bins
-            )
-            result.add("sensitivity", method=name, n_clusters=n_clusters, ece=ece)

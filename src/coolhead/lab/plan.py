@@ -237,6 +237,7 @@ def _job(
         division=protocol.division.model_dump(mode="json"),
         methods=protocol.methods.model_dump(mode="json"),
         evaluation=protocol.evaluation.model_dump(mode="json"),
+        ablation=protocol.ablation.model_dump(mode="json"),
     )
     name = file_safe(f"{classifier}-{split.name.replace(' > ', '-')}-seed{seed}-{key}")
     return CellJob(

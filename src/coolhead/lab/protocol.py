@@ -281,6 +281,24 @@ class EvaluationSettings(Section):
         return names
 
 
+Share = Annotated[float, Field(gt=0, le=1)]
+
+
+class Ablation(Section):
+    """What else the paper's methods are fitted on, and how else they are scored.
+
+    Every entry is one more column of a table. Nothing is varied by default.
+    """
+
+    rows: tuple[Share, ...] = ()
+    """Shares of the calibration rows of each domain."""
+    domains: tuple[Positive, ...] = ()
+    """Numbers of calibration domains, averaged over the choices. A number beyond those
+    of a split adds the source."""
+    bins: tuple[Positive, ...] = ()
+    """Numbers of bins of the ECE, each with equal widths and with equal masses."""
+
+
 Varied = Literal["classifier", "division", "clusters"]
 
 
@@ -307,6 +325,8 @@ class Protocol(Section):
     """Which rows calibrate, and which train and test."""
     evaluation: EvaluationSettings = EvaluationSettings()
     """How it is scored."""
+    ablation: Ablation = Ablation()
+    """What is varied besides."""
     seeds: tuple[int, ...] = (0,)
     """The whole experiment once for each."""
     vary: tuple[Varied, ...] = ("classifier", "division", "clusters")

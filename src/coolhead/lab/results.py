@@ -24,6 +24,8 @@ A run is a folder ``runs/NAME``:
       from: ECE and accuracy on all evaluated rows, expected accuracy with its 90 %
       interval; the last three null for scaling on labels alone, base ``plain``)
     - ``sensitivity``: method, n_clusters, ece (evaluated on all rows)
+    - ``ablation``: what (``rows``, ``domains`` or ``bins``), level, method, ece (of
+      fits on a share of the rows or another number of domains, or with other bins)
     - ``examples``: rank, id, label, predicted, method, confidence, thumbnail (the
       surest mistakes before calibration, of data with pictures; a PNG in base64 in
       the row of the uncalibrated classifier)

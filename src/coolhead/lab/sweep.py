@@ -259,6 +259,7 @@ def _evaluate(job: CellJob, archive: DomainArchive) -> CellResult:
         job.split,
         protocol.methods,
         protocol.evaluation,
+        ablation=protocol.ablation,
         random_state=protocol.seed_of("clusters", job.seed),
         reference_features=reference,
         pictures=find_pictures(protocol.data),

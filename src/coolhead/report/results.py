@@ -75,6 +75,12 @@ TABLES: dict[str, dict[str, Any]] = {
         "high": pl.Float64,
     },
     "sensitivity": {"method": pl.String, "n_clusters": pl.Int64, "ece": pl.Float64},
+    "ablation": {
+        "what": pl.String,
+        "level": pl.String,
+        "method": pl.String,
+        "ece": pl.Float64,
+    },
     "examples": {
         "rank": pl.Int64,
         "id": pl.String,
