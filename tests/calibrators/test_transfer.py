@@ -21,6 +21,7 @@ from coolhead.numerics.solver import Status
 from coolhead.numerics.temperature import fit_temperature
 from coolhead.shift import density_ratio
 
+CHOOSING = ChosenDomainsTemperature
 TRANSFER = [
     WeightedTemperature,
     WeightedClusterTemperature,
@@ -254,7 +255,7 @@ def test_published_weights_reach_the_fit(method):
     assert published.temperature_ > 0
 
 
-@pytest.mark.parametrize("method", TRANSFER)
+@pytest.mark.parametrize("method", [m for m in TRANSFER if m is not CHOOSING])
 def test_one_labelled_row_has_a_temperature_and_a_warning(method):
     source, target = world(n=50)
     one = [part[:1] for part in source]
@@ -331,7 +332,7 @@ def test_domains_unlike_the_target_are_left_out():
     plain = ch.TemperatureScaling().fit(nearest.logits, nearest.labels)
     chosen = ChosenDomainsTemperature().fit(seen.logits, seen.labels, **given)
     assert chosen.kept_domains_ == ["site-1"]
-    assert chosen.domain_shares_["site-0"] < chosen.domain_shares_["site-1"]
+    assert chosen.domain_weights_["site-0"] < chosen.domain_weights_["site-1"]
     assert chosen.temperature_ == pytest.approx(plain.temperature_)
     both = ChosenDomainsTemperature(keep=0).fit(seen.logits, seen.labels, **given)
     pooled = ch.TemperatureScaling().fit(seen.logits, seen.labels)

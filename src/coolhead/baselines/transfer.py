@@ -208,9 +208,9 @@ class WeightedClusterTemperature(TransferCalibrator):
 class ChosenDomainsTemperature(TransferCalibrator):
     """One temperature from the calibration domains that resemble the target.
 
-    The effective sample size of the importance weights in a domain, divided by its
-    number of rows, says how much of the domain resembles the target. Domains below
-    `keep` times the largest share are left out; the others count unweighted.
+    The mean importance weight of a domain says how much it resembles the target.
+    Domains below `keep` times the largest mean are left out; the rows of the others
+    count alike.
 
     Parameters
     ----------
@@ -221,8 +221,8 @@ class ChosenDomainsTemperature(TransferCalibrator):
     Attributes
     ----------
     temperature_ : float
-    domain_shares_ : dict of str to float
-        Effective sample size of each domain, divided by its number of rows.
+    domain_weights_ : dict of str to float
+        Mean importance weight of each domain.
     kept_domains_ : list of str
 
     Examples
@@ -249,14 +249,9 @@ class ChosenDomainsTemperature(TransferCalibrator):
             raise ValueError(f"keep is {self.keep}; wanted a number in [0, 1]")
         weights = self._resemblance(data)
         codes, names = data.domains.codes, data.domains.names
-        shares = np.array(
-            [
-                effective_sample_size(weights[codes == code]) / np.sum(codes == code)
-                for code in range(len(names))
-            ]
-        )
-        kept = shares >= self.keep * shares.max()
-        self.domain_shares_ = dict(zip(map(str, names), shares.tolist(), strict=True))
+        means = np.bincount(codes, weights) / np.bincount(codes)
+        kept = means >= self.keep * means.max()
+        self.domain_weights_ = dict(zip(map(str, names), means.tolist(), strict=True))
         self.kept_domains_ = [str(name) for name in names[kept]]
         solution = data.take(kept[codes]).set_temperature()
         self.temperature_ = float(solution.temperature[0])
