@@ -33,7 +33,7 @@ def reductions_in_sigma(scores: RunScores, published: Published | None = None) -
             if method != rival:
                 pairs = scores.paired(method, rival)
                 _add_counts(cells, f"{label(method)} against {label(rival)}", pairs)
-        best = _best_of_each_split(scores, rival)
+        best = best_of_each_split(scores, rival)
         if best is not None:
             _add_counts(cells, f"{POST_HOC} against {label(rival)}", best)
         printed = () if published is None else published.sigma_counts(rival)
@@ -61,7 +61,11 @@ def _add_counts(cells: TableBuilder, row: str, pairs: pl.DataFrame) -> None:
         cells.add(row, name, float(count))
 
 
-def _best_of_each_split(scores: RunScores, rival: str) -> pl.DataFrame | None:
+def best_of_each_split(scores: RunScores, rival: str) -> pl.DataFrame | None:
+    """The best of the paper's methods in each split, beside a rival.
+
+    It is chosen by the errors that it is judged by.
+    """
     present = [name for name in PAPER_METHODS if name in scores.methods]
     if not present:
         return None
@@ -203,8 +207,8 @@ def gain_by_split(scores: RunScores, published: Published | None = None) -> Tabl
         if published is not None:
             where = (method, found["source"][0], found["target"][0])
             printed = published.gain(*where)
-            if printed is not None:
-                cells.add(split, f"{label(method)}, paper", printed[0])
+            if printed:
+                cells.add(split, f"{label(method)}, paper", **printed)
     notes = (
         "Brier score (summed over classes) uncalibrated minus calibrated, positive is "
         "better. For temperatures that depend on the features it is a gain in score, "

@@ -1,7 +1,7 @@
-"""How sure a difference between two methods is over splits: resample the splits.
+"""Intervals of differences between methods, by resampling whole splits.
 
-The splits of an experiment share domains and classifiers; resampling whole splits, with
-all their seeds, keeps what belongs together together.
+The splits of an experiment share domains and classifiers, and the seeds of one split
+belong together, so a split is drawn with all its seeds.
 """
 
 import numpy as np
@@ -20,6 +20,18 @@ from coolhead.report.tables import (
 DRAWS = 4000
 
 
+def percentiles(estimate: float, drawn: np.ndarray) -> Interval:
+    """An estimate with the 95 % percentile interval of its resamples."""
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    return Interval(estimate, float(low), float(high))
+
+
+def mean_interval(values: np.ndarray) -> Interval:
+    """Mean of one number per split, with its interval over resampled splits."""
+    rows = np.random.default_rng(0).integers(len(values), size=(DRAWS, len(values)))
+    return percentiles(float(values.mean()), values[rows].mean(axis=1))
+
+
 def ratio_difference(scores: RunScores, method: str, rival: str) -> Interval | None:
     """Improvement ratio of `method` minus that of `rival`, percentile interval.
 
@@ -34,13 +46,12 @@ def ratio_difference(scores: RunScores, method: str, rival: str) -> Interval | N
         return None
     n_splits = values.shape[1]
     rows = np.random.default_rng(0).integers(n_splits, size=(DRAWS, n_splits))
-    room = (source - oracle)[rows].mean(axis=1)
+    possible = (source - oracle)[rows].mean(axis=1)
     change = (other - own)[rows].mean(axis=1)
-    # A resample without room for improvement has no ratio.
-    drawn = change[room > 0] / room[room > 0]
-    low, high = np.quantile(drawn, [0.025, 0.975])
+    # A resample in which source-only is no worse than the oracle has no ratio.
+    drawn = change[possible > 0] / possible[possible > 0]
     estimate = (other - own).mean() / (source - oracle).mean()
-    return Interval(float(estimate), float(low), float(high))
+    return percentiles(float(estimate), drawn)
 
 
 def against_others(scores: RunScores, method: str) -> Table | None:
@@ -66,7 +77,7 @@ def against_others(scores: RunScores, method: str) -> Table | None:
     cells.add("best without target in hindsight", *_hindsight(scores, method))
     notes = (
         "Interval: 4000 resamples of whole splits. + above zero, − below zero. The "
-        "last row is a choice nobody could have made beforehand.",
+        "method of the last row is chosen by the errors that are compared.",
     )
     title = f"{label(method)} against each method, improvement ratio"
     whole = ("better in splits",)
