@@ -420,7 +420,7 @@ def clear(runs: list[Run]) -> str:
     counts: dict[str, dict[str, str]] = {}
     for place, run in enumerate(runs):
         for row, column, value in _values(run, "asterisks"):
-            if row in map(label, (*PAPER_METHODS, "auto")):
+            if column != "of" and row in map(label, (*PAPER_METHODS, "auto")):
                 cells = stars.setdefault(row, [""] * (len(runs) + 1))
                 cells[0 if column == "paper" else place + 1] = f"{value:.0f}"
         for row, column, value in _values(run, "sigma-counts"):

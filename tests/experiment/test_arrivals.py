@@ -120,11 +120,11 @@ def test_scores_are_means_over_the_draws(rows, result):
             if (row["method"], row["metric"]) == (name, "ece")
         ]
         assert mean == pytest.approx(np.mean(errors), rel=1e-6)
-        told = [r for r in result.tables["adaptation"] if r["method"] == name]
-        assert [row["ece"] for row in told] == pytest.approx(errors, rel=1e-6)
+        shown = [r for r in result.tables["adaptation"] if r["method"] == name]
+        assert [row["ece"] for row in shown] == pytest.approx(errors, rel=1e-6)
 
 
-def test_arrivals_are_told_beside_their_base(result):
+def test_adaptations_stand_beside_their_base(result):
     rows = {
         (row["method"], row["draw"]): row
         for row in result.tables["adaptation"]

@@ -198,9 +198,9 @@ def test_fewer_points_than_clusters_are_survived_and_said(archive, small):
 
 
 def test_an_empty_target_is_an_error_with_its_name(archive, small):
-    nobody = Split(SPLIT.source, SPLIT.calibration, ("nowhere",))
+    empty = Split(SPLIT.source, SPLIT.calibration, ("nowhere",))
     methods = Methods(names=("uncalibrated",))
-    result = evaluate_cell(archive, small, nobody, methods, EVALUATION)
+    result = evaluate_cell(archive, small, empty, methods, EVALUATION)
     assert "no rows are left of nowhere" in result.tables["failures"][0]["error"]
 
 

@@ -5,7 +5,7 @@ import pytest
 from small_world import DOMAINS, make_archive
 from spying_calibrators import BlindSpy, ForeignSpy, GreedySpy
 
-from coolhead.lab.adaptation import LabelDesk
+from coolhead.lab.adaptation import LabelBudget
 from coolhead.lab.cell import evaluate_cell
 from coolhead.lab.images import split_large_small
 from coolhead.lab.plan import Split
@@ -28,7 +28,7 @@ TRANSFER = {
     "weighted-cluster",
 }
 ORACLES = {"target-only", "target-ece-oracle"}
-# Who arrives at the target says in its name what it sees there.
+# The name of a method that adapts says what it receives of the target.
 UNLABELLED = {"auto+batch", "set-level+batch"}
 LABELLED = {"auto+20", "auto+batch+20", "ensemble+batch+5", "plain+20"}
 SLOW = {"pts"}
@@ -97,13 +97,13 @@ def test_labels_of_unlabelled_target_rows_are_never_read(archive, small, clean):
 def test_no_label_is_read_but_those_that_were_asked_for(archive, small, monkeypatch):
     """All other labels of the target's Small rows may be anything."""
     asked = {}
-    honest = LabelDesk.ask
+    honest = LabelBudget.ask
 
-    def listen(desk, rows):
+    def listen(budget, rows):
         asked.setdefault(len(rows), set()).update(int(row) for row in rows)
-        return honest(desk, rows)
+        return honest(budget, rows)
 
-    monkeypatch.setattr(LabelDesk, "ask", listen)
+    monkeypatch.setattr(LabelBudget, "ask", listen)
     names = ["uncalibrated", "auto+batch+5", "plain+7"]
     clean, _ = temperatures(archive, small, names)
     where = np.flatnonzero(target_rows(archive) & small)
@@ -116,11 +116,11 @@ def test_no_label_is_read_but_those_that_were_asked_for(archive, small, monkeypa
     assert len(free) and clean == dirty
 
 
-def test_the_desk_hands_out_no_more_than_was_declared(archive, small):
-    desk = SplitRows(archive, small, SPLIT).desk(3)
-    assert len(desk.ask([4, 5])) == len(desk.ask([5, 4])) == 2
+def test_no_more_labels_than_declared_are_handed_out(archive, small):
+    budget = SplitRows(archive, small, SPLIT).label_budget(3)
+    assert len(budget.ask([4, 5])) == len(budget.ask([5, 4])) == 2
     with pytest.raises(PermissionError, match="labels of 4 target rows"):
-        desk.ask([6, 7])
+        budget.ask([6, 7])
 
 
 def test_evaluated_labels_decide_scores_but_no_fit(archive, small, clean):

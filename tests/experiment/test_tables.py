@@ -171,15 +171,17 @@ def test_bundled_protocols_draw_enough_for_a_dagger(name):
     assert holm(dict.fromkeys(range(n_others), 2 / (n_draws + 1)))[0]
 
 
-def test_too_few_draws_for_a_dagger_are_told():
+def test_too_few_draws_for_a_dagger_are_reported():
     scores = printed_splits("office_home")
     frame = scores.frame.with_columns(
         ece_low="ece_mean", ece_high="ece_mean", better_than_source=pl.lit(0.0)
     )
-    told = "† is given to none: 319 bootstrap resamples are too few for 8 methods, 320"
+    wanted = (
+        "† is given to none: 319 bootstrap resamples are too few for 8 methods, 320"
+    )
     for n_bootstrap, expected in ((319, True), (320, False), (None, False)):
         table = ece_by_split(RunScores(frame), n_bootstrap=n_bootstrap)
-        assert table.notes[1].startswith(told) == expected
+        assert table.notes[1].startswith(wanted) == expected
 
 
 def test_asterisks_of_the_printed_table():

@@ -18,8 +18,8 @@ def write_world(folder, pattern="source={source}.safetensors", seed=0, **divisio
     """Archives that record source and division, one per domain."""
     for name in DOMAINS:
         record = AS_SWEPT | {"random_state": seed} | division
-        told = {"head": {"kind": "erm", "source": [name]}, "division": record}
-        make_archive(metadata=told).save(
+        recorded = {"head": {"kind": "erm", "source": [name]}, "division": record}
+        make_archive(metadata=recorded).save(
             folder / pattern.format(source=name, seed=seed)
         )
 
@@ -38,8 +38,8 @@ def test_what_was_trained_as_swept_is_taken(tmp_path):
 
 def test_another_source_is_refused(tmp_path):
     write_world(tmp_path)
-    told = {"head": {"source": "west"}, "division": AS_SWEPT}
-    make_archive(metadata=told).save(tmp_path / "source=east.safetensors")
+    recorded = {"head": {"source": "west"}, "division": AS_SWEPT}
+    make_archive(metadata=recorded).save(tmp_path / "source=east.safetensors")
     with pytest.raises(
         ValueError, match=r"source=east\.safetensors was trained on west, wanted east"
     ):
@@ -56,10 +56,12 @@ def test_another_source_is_refused(tmp_path):
 )
 def test_another_division_is_refused(tmp_path, division, found):
     write_world(tmp_path, **division)
-    with pytest.raises(ValueError, match=r"source=.*\.safetensors was trained") as told:
+    with pytest.raises(
+        ValueError, match=r"source=.*\.safetensors was trained"
+    ) as error:
         plan(tmp_path)
     for piece in (found, str(AS_SWEPT), "{seed}", "vary"):
-        assert piece in str(told.value)
+        assert piece in str(error.value)
 
 
 def test_one_archive_for_several_seeds_is_refused_unless_the_division_stays(tmp_path):
@@ -91,8 +93,8 @@ def test_trained_by_the_command_it_carries_its_record(tmp_path):
     for name in DOMAINS:
         out = tmp_path / f"source={name}.safetensors"
         train(features, [name], out, kind="logistic", small=0.25, seed=1)
-    told = load_archive(out).metadata
-    assert told["division"] == AS_SWEPT | {"small": 0.25, "random_state": 1}
+    recorded = load_archive(out).metadata
+    assert recorded["division"] == AS_SWEPT | {"small": 0.25, "random_state": 1}
     fitting = {"seeds": [1], "division": {"small": 0.25}}
     assert {job.note for job in plan(tmp_path, **fitting).jobs} == {None}
     with pytest.raises(ValueError, match="it has seen Small rows"):

@@ -1,10 +1,9 @@
-"""Bounds and decomposition on discrete distributions, where everything is exact."""
+"""Bounds on discrete distributions, where everything is exact."""
 
 import numpy as np
 import pytest
 
 from coolhead.shift import (
-    decompose_divergence,
     effective_sample_size,
     renyi_divergence,
     transfer_bounds,
@@ -41,21 +40,6 @@ def test_uncovered_mass_is_shown():
     bounds = transfer_bounds(target / calibration, np.ones(2), mass=calibration)
     assert bounds.mean_weight == pytest.approx(0.8)
     assert bounds.gap <= bounds.centred + 1e-12
-
-
-@pytest.mark.parametrize("seed", range(10))
-def test_cluster_decomposition(seed):
-    rng = np.random.default_rng(seed)
-    calibration, target = rng.dirichlet(np.ones(15)), rng.dirichlet(np.ones(15))
-    clusters = rng.integers(0, 4, 15)
-    parts = decompose_divergence(target / calibration, clusters, mass=calibration)
-    assert parts.total == pytest.approx(np.sum(target**2 / calibration))
-    for index, name in enumerate(np.unique(clusters)):
-        c, t = calibration[clusters == name], target[clusters == name]
-        inside = np.sum((t / t.sum()) ** 2 / (c / c.sum()))
-        assert parts.within[index] == pytest.approx(inside)
-        assert parts.target_mass[index] == pytest.approx(t.sum())
-    assert parts.remaining == pytest.approx(parts.target_mass @ parts.within)
 
 
 def test_weight_numbers():

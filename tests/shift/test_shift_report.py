@@ -90,7 +90,6 @@ def test_report_reads_well():
         assert part in text
     assert report.n_target == 500
     assert set(report.domains) == {"a", "b"}
-    assert report.clusters.total == pytest.approx(report.ratio.divergence)
 
 
 def test_report_flags_a_far_target():

@@ -85,7 +85,7 @@ def read_steps(steps: Curve, scores: np.ndarray) -> np.ndarray:
 def equal_mass_ends(scores: np.ndarray, mass: np.ndarray, n_bins: int) -> np.ndarray:
     """Return where each of the bins of equal mass but the last ends, among the rows.
 
-    Equal scores cannot be told apart, so a cut moves behind the last of them. Bins end
+    Equal scores share a bin, so a cut moves behind the last of them. Bins end
     half way to the next score: none lies on an edge, where rounding would decide.
 
     Parameters
@@ -153,8 +153,8 @@ def replace_top(logits: np.ndarray, top: np.ndarray, wanted: np.ndarray) -> np.n
     others /= np.maximum(others.sum(axis=1, keepdims=True), np.finfo(np.float64).tiny)
     even, largest = 1 / (n_classes - 1), others.max(axis=1)
     allowed = (1 - TIE) * wanted / (1 - wanted)
-    room = np.maximum(largest - even, TIE * even)
-    blend = np.clip((largest - allowed) / room, 0.0, 1.0)[:, None]
+    above_even = np.maximum(largest - even, TIE * even)
+    blend = np.clip((largest - allowed) / above_even, 0.0, 1.0)[:, None]
     others = (1 - blend) * others + blend * even[:, None] * free
     others *= (1 - wanted)[:, None]
     others[each, top] = wanted
@@ -406,7 +406,7 @@ class PlattScaling(ScoreCalibrator):
 
 
 def scores_of(logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Score (n,) in float64 and the class it speaks about (n,)."""
+    """Score (n,) in float64 and the class it is about (n,)."""
     if logits.shape[1] == 2:
         apart = np.subtract(logits[:, 1], logits[:, 0], dtype=np.float64)
         return _unless_certain(apart), np.ones(len(logits), np.intp)

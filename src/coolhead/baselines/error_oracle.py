@@ -36,7 +36,7 @@ class OracleErrorTemperature(TemperatureCalibrator):
     Examples
     --------
     >>> import coolhead as ch
-    >>> target = ch.datasets.simulate_domains([2.0])    # labels nobody has
+    >>> target = ch.datasets.simulate_domains([2.0])    # its labels are known
     >>> oracle = ch.baselines.OracleErrorTemperature().fit(target.logits, target.labels)
     >>> 1.5 < oracle.temperature_ < 2.5
     True

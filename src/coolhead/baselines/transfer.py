@@ -1,6 +1,6 @@
-"""What methods have in common that weigh labelled rows to resemble the target.
+"""Methods that weight labelled rows so that they resemble the target.
 
-They leave the setting of domain generalisation: data of the target is needed.
+They need unlabelled data of the target, which domain generalisation does not have.
 """
 
 import warnings
@@ -484,7 +484,7 @@ def published_solution(
     if temperature <= 1 + 1e-9:
         return 1.0, power, Status.AT_BOUND
     if temperature > BOUND * spread:
-        # Even an almost uniform prediction is surer than the estimated accuracy.
+        # Even almost uniform predictions are above the estimated accuracy.
         return temperature, power, Status.AT_BOUND
     return temperature, power, Status.CONVERGED
 

@@ -1,4 +1,4 @@
-"""Methods that arrive at the target: what they may ask there, and how they move."""
+"""Methods that adapt to the target: what they receive of it, and how they adapt."""
 
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,7 +12,7 @@ from coolhead.new_domain import NewDomain
 
 
 class Base(NamedTuple):
-    """A calibrator fitted without the target, and what left-out domains tell of it."""
+    """A calibrator fitted without the target, and evidence of left-out domains."""
 
     calibrator: Any
     evidence: Evidence
@@ -25,8 +25,8 @@ class TargetBatch(NamedTuple):
     features: np.ndarray | None
 
 
-class LabelDesk:
-    """Hands out labels of single rows of the batch, and no more than were declared."""
+class LabelBudget:
+    """Labels of single rows of the batch, and of no more rows than were declared."""
 
     def __init__(self, labels: np.ndarray, most: int):
         self._labels, self._most = labels, most
@@ -58,18 +58,18 @@ def learn_base(calibrator: Any, data: CalibrationData) -> Base:
     return Base(fitted, gather_evidence(fitted, data))
 
 
-def arrive(
+def adapt(
     base: Base,
     batch: TargetBatch,
-    desk: LabelDesk,
+    budget: LabelBudget,
     n_labels: int,
     *,
     use_batch: bool,
     draw: int,
 ) -> NewDomain:
-    """The target through the eyes of a calibrator that has just come there.
+    """Adapt a fitted calibrator to the target.
 
-    draw : which rows of equal merit are asked for first.
+    draw : seed that decides between rows of equal merit.
     """
     there = NewDomain(
         base.calibrator, *batch, evidence=base.evidence, random_state=draw
@@ -79,10 +79,10 @@ def arrive(
     if not n_labels:
         return there
     rows = there.rows_to_label(n_labels)
-    return there.with_labels(rows, desk.ask(rows))
+    return there.with_labels(rows, budget.ask(rows))
 
 
-def scale_plainly(batch: TargetBatch, desk: LabelDesk, seed: list[int]) -> Any:
+def scale_plainly(batch: TargetBatch, budget: LabelBudget, seed: list[int]) -> Any:
     """One temperature from labels of random rows and nothing else."""
-    rows = desk.random_rows(seed)
-    return TemperatureScaling().fit(batch.logits[rows], desk.ask(rows))
+    rows = budget.random_rows(seed)
+    return TemperatureScaling().fit(batch.logits[rows], budget.ask(rows))

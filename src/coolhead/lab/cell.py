@@ -16,7 +16,7 @@ from coolhead.lab.pictures import Pictures
 from coolhead.lab.plan import Split
 from coolhead.lab.protocol import Ablation, EvaluationSettings, Methods
 from coolhead.lab.rows import FittedMethod, SplitRows, fit_draws, fit_method
-from coolhead.lab.scoring import add_arrivals, predict, score_draws
+from coolhead.lab.scoring import add_adaptations, predict, score_draws
 from coolhead.methods import Role, find_method
 from coolhead.metrics.scored import ScoredRows
 from coolhead.report.results import CellResult
@@ -156,7 +156,7 @@ def add_examples(
     pictures: Pictures,
     result: CellResult,
 ) -> None:
-    """Add the wrong rows with the highest uncalibrated confidence, surest first.
+    """Add the wrong rows with the highest uncalibrated confidence, highest first.
 
     One row of the table per example and method; the picture stands in the row of the
     uncalibrated classifier only.
@@ -166,10 +166,10 @@ def add_examples(
         return
     archive = data.archive
     wrong = np.flatnonzero(~before.correct)
-    surest = wrong[np.argsort(-before.confidence[wrong], kind="stable")][:N_EXAMPLES]
-    rows = data.evaluated_index[surest]
+    examples = wrong[np.argsort(-before.confidence[wrong], kind="stable")][:N_EXAMPLES]
+    rows = data.evaluated_index[examples]
     ids = archive.rows(rows).ids
-    for rank, (place, row) in enumerate(zip(surest, rows, strict=True)):
+    for rank, (place, row) in enumerate(zip(examples, rows, strict=True)):
         name = str(row) if ids is None else str(ids[rank])
         picture = pictures(int(row), name)
         if picture is None:
@@ -234,7 +234,7 @@ def evaluate_cell(
     result = CellResult()
     fitted, predictions = _fit_all(data, methods, evaluation, result)
     score_draws(predictions, evaluation, random_state, result)
-    add_arrivals(data, methods, fitted, predictions, evaluation.bins, result)
+    add_adaptations(data, methods, fitted, predictions, evaluation.bins, result)
     first = {name: draws[0] for name, draws in predictions.items()}
     vary_bins(first, ablation, result)
     if pictures is not None:
@@ -261,7 +261,7 @@ def _fit_all(
     number = class_number(evaluation.class_name, names, width)
     for name in methods.names:
         start = perf_counter()
-        with warnings.catch_warnings(record=True) as heard:
+        with warnings.catch_warnings(record=True) as recorded:
             warnings.simplefilter("always")
             try:
                 draws = fit_draws(
@@ -279,7 +279,7 @@ def _fit_all(
                 result.add("failures", method=name, error=describe_error(error))
                 continue
         fitted[name] = draws
-        _add_status(name, draws[0].calibrator, heard, result)
+        _add_status(name, draws[0].calibrator, recorded, result)
         result.add(
             "runtimes",
             method=name,
@@ -294,18 +294,18 @@ def describe_error(error: Exception) -> str:
     return f"{type(error).__name__}: {error}".replace("\n", " ")
 
 
-def _add_status(name: str, calibrator: Any, heard: list, result: CellResult) -> None:
+def _add_status(name: str, calibrator: Any, recorded: list, result: CellResult) -> None:
     status = np.atleast_1d(getattr(calibrator, "status_", ""))
     kinds, counts = np.unique(status.astype(str), return_counts=True)
     often = kinds[np.argsort(-counts, kind="stable")]
-    said = dict.fromkeys(str(warning.message) for warning in heard)
+    messages = dict.fromkeys(str(warning.message) for warning in recorded)
     result.add(
         "status",
         method=name,
         status="; ".join(often),
         n_fallbacks=int(getattr(calibrator, "n_fallbacks_", 0)),
         clipped_share=float(getattr(calibrator, "clipped_share_", 0.0)),
-        warnings="; ".join(said),
+        warnings="; ".join(messages),
     )
 
 

@@ -196,10 +196,10 @@ def train_classifier(training: Training, folder: Path) -> Path:
         applied = applied.replace(features=archive.features)
     if not separate:
         division = training.division
-        told = division_record(
+        record = division_record(
             division.small, training.division_seed, stratify=division.stratify
         )
-        applied = applied.replace(metadata=applied.metadata | told)
+        applied = applied.replace(metadata=applied.metadata | record)
     applied.save(path)
     return path
 

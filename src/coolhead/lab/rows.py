@@ -11,9 +11,9 @@ from coolhead.io.archive import DomainArchive
 from coolhead.io.arrays import give_back_pages
 from coolhead.lab.adaptation import (
     Base,
-    LabelDesk,
+    LabelBudget,
     TargetBatch,
-    arrive,
+    adapt,
     learn_base,
     scale_plainly,
 )
@@ -130,21 +130,21 @@ class SplitRows:
 
     @property
     def batch(self) -> TargetBatch:
-        """Logits and features of the target's Small rows, for who arrives there."""
-        return TargetBatch(*self._arrival[:2])
+        """Logits and features of the target's Small rows, for methods that adapt."""
+        return TargetBatch(*self._target_small[:2])
 
-    def desk(self, most: int) -> LabelDesk:
+    def label_budget(self, most: int) -> LabelBudget:
         """Labels of the rows of `batch`, at most so many of them."""
-        return LabelDesk(self._arrival[2], most)
+        return LabelBudget(self._target_small[2], most)
 
     @cached_property
-    def _arrival(self) -> tuple[np.ndarray, Any, np.ndarray]:
+    def _target_small(self) -> tuple[np.ndarray, Any, np.ndarray]:
         rows = self._rows(frozenset(self.split.target), self.small)
         features = None if rows.features is None else self._sample(rows.features)
         return self._sample(rows.logits), features, self._sample(rows.labels)
 
     def base(self, method: Method, n_clusters: int) -> Base:
-        """Where an arriving method starts from, fitted once for all of them."""
+        """Where a method that adapts starts from, fitted once for all of them."""
         key = method.base, n_clusters
         if key not in self._bases:
             calibrator = method.build(
@@ -187,7 +187,7 @@ class SplitRows:
 
 
 class FittedMethod(NamedTuple):
-    """A fitted calibrator and, of one that arrived, the accuracy it expects."""
+    """A fitted calibrator and, of one that adapts, the accuracy it expects."""
 
     calibrator: Any
     expected: Interval | None = None
@@ -201,10 +201,10 @@ def fit_draws(
     if method.base is not None:
         base = data.base(method, n_clusters)
         found = [
-            arrive(
+            adapt(
                 base,
                 data.batch,
-                data.desk(method.labels),
+                data.label_budget(method.labels),
                 method.labels,
                 use_batch=method.batch,
                 draw=draw,
@@ -214,9 +214,10 @@ def fit_draws(
         return [FittedMethod(there.calibrator, there.accuracy) for there in found]
     if method.labels:
         seeds = [[data.random_state, draw] for draw in draws]
-        desk = data.desk
         return [
-            FittedMethod(scale_plainly(data.batch, desk(method.labels), seed))
+            FittedMethod(
+                scale_plainly(data.batch, data.label_budget(method.labels), seed)
+            )
             for seed in seeds
         ]
     calibrator = method.build(n_clusters=n_clusters, random_state=data.random_state)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from coolhead.lab.adaptation import LabelDesk, arrive
+from coolhead.lab.adaptation import LabelBudget, adapt
 from coolhead.lab.protocol import EvaluationSettings, Methods
 from coolhead.lab.rows import FittedMethod, SplitRows
 from coolhead.methods import find_method
@@ -253,7 +253,7 @@ def score_draws(
             row["value"] = min(values) if clear else float(np.mean(values))
 
 
-def add_arrivals(
+def add_adaptations(
     data: SplitRows,
     methods: Methods,
     fitted: Mapping[str, Sequence[FittedMethod]],
@@ -261,16 +261,17 @@ def add_arrivals(
     n_bins: int,
     result: CellResult,
 ) -> None:
-    """Every draw of every method that arrived, and the bases they started from."""
+    """Add every draw of every method that adapts, and the bases they started from."""
     known = {name: find_method(name) for name in fitted}
-    arrived = {name: method.base for name, method in known.items() if method.base}
+    bases = {name: method.base for name, method in known.items() if method.base}
     for name, draws in fitted.items():
         method = known[name]
         expected = [draw.expected for draw in draws]
         base = method.base or (PLAIN if method.labels else name)
-        if name in arrived.values():
-            example = next(one for one, base in arrived.items() if base == name)
-            expected = [_before_arrival(data, find_method(example), methods.clusters)]
+        if name in bases.values():
+            example = next(one for one, base in bases.items() if base == name)
+            started = find_method(example)
+            expected = [_before_adaptation(data, started, methods.clusters)]
         elif base == name:
             continue
         for draw, interval in enumerate(expected):
@@ -295,7 +296,7 @@ def arrival_row(
     }
 
 
-def _before_arrival(data: SplitRows, method: Any, n_clusters: int) -> Interval:
-    """What is expected of a target whose rows tell no more than their confidence."""
-    base, nothing = data.base(method, n_clusters), LabelDesk(np.zeros(0, np.intp), 0)
-    return arrive(base, data.batch, nothing, 0, use_batch=False, draw=0).accuracy
+def _before_adaptation(data: SplitRows, method: Any, n_clusters: int) -> Interval:
+    """The accuracy expected of the target from the confidence of its rows alone."""
+    base, nothing = data.base(method, n_clusters), LabelBudget(np.zeros(0, np.intp), 0)
+    return adapt(base, data.batch, nothing, 0, use_batch=False, draw=0).accuracy

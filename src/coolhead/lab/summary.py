@@ -94,8 +94,8 @@ def _section(run: Path) -> str:
     parts += [_of(tables[name]) for name in (*COMPARED, *shown) if name in tables]
     failures = read_table(run, "failures")
     rows = failures.iter_rows(named=True)
-    told = (f"{row['split']}, {row['method']}: {row['error']}" for row in rows)
-    parts += _lines("Failed:", told) if len(failures) else []
+    lines = (f"{row['split']}, {row['method']}: {row['error']}" for row in rows)
+    parts += _lines("Failed:", lines) if len(failures) else []
     return "\n\n".join(parts)
 
 

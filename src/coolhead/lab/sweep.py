@@ -195,7 +195,7 @@ def _train_one(training: Training, folder: Path) -> tuple[Path, str | None]:
     # One thread everywhere: the sums of BLAS depend on the number of threads. The limit
     # holds for what is loaded, so torch is before its first training of a process.
     if training.classifier.kind in TORCH_KINDS:
-        with suppress(ModuleNotFoundError):  # told by the training
+        with suppress(ModuleNotFoundError):  # reported by the training
             import torch  # noqa: F401
     with threadpool_limits(1):
         try:

@@ -11,23 +11,19 @@ from coolhead.shift.ratio import (
     weight_variance,
 )
 from coolhead.shift.report import (
-    ClusterDecomposition,
     ShiftReport,
     TransferBounds,
-    decompose_divergence,
     shift_report,
     transfer_bounds,
 )
 
 __all__ = [
-    "ClusterDecomposition",
     "Clusters",
     "Coverage",
     "DensityRatio",
     "ShiftReport",
     "TransferBounds",
     "coverage",
-    "decompose_divergence",
     "density_ratio",
     "domain_sample_sizes",
     "effective_sample_size",

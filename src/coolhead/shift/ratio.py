@@ -159,7 +159,7 @@ def effective_sample_size(weights: np.ndarray) -> float:
 def domain_sample_sizes(weights: np.ndarray, sample_domain: np.ndarray) -> dict:
     """Return the effective sample size of every domain as a share of its rows.
 
-    A small share says that a few rows of the domain speak for all of it.
+    With a small share a few rows carry the weight of the whole domain.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def domain_sample_sizes(weights: np.ndarray, sample_domain: np.ndarray) -> dict:
     >>> import numpy as np
     >>> from coolhead.shift import domain_sample_sizes
     >>> weights, site = np.array([1.0, 1.0, 4.0, 0.0]), np.array(["a", "a", "b", "b"])
-    >>> domain_sample_sizes(weights, site)["b"]    # one of two rows speaks
+    >>> domain_sample_sizes(weights, site)["b"]    # one of two rows has weight
     (0.5, 2.0)
     """
     weights, sample_domain = np.asarray(weights), np.asarray(sample_domain)
@@ -237,7 +237,7 @@ class DensityRatio:
 
     @property
     def reasons(self) -> tuple[str, ...]:
-        """Why the weights deserve no trust; empty when nothing speaks against them."""
+        """Why the weights are unreliable; empty if they are not."""
         reasons = []
         if self.auroc > SEPARATED_AUROC:
             reasons.append(

@@ -33,7 +33,7 @@ class TransferBounds:
     cauchy_schwarz : sqrt(E(1 - w)² E L²).
     arithmetic_mean : (E(1 - w)² + E L²)/2. It depends on the unit of the loss.
     mean_weight : E_C w. Below one, that much of the target mass lies where the
-        calibration domains have none, and no bound speaks about it.
+        calibration domains have none, which no bound covers.
 
     Examples
     --------
@@ -95,90 +95,17 @@ def transfer_bounds(
     )
 
 
-@dataclass(frozen=True)
-class ClusterDecomposition:
-    """d₂ = Σ_j (π_j^T)²/π_j^C · d₂,j, with what clustering leaves of it.
-
-    Attributes
-    ----------
-    calibration_mass, target_mass : (k,) shares π_j^C and π_j^T of the clusters.
-    within : (k,) divergence d₂,j inside each cluster; 1 where there is none, NaN
-        where the target has no mass.
-    total : d₂ of the whole, the sum above.
-    remaining : Σ_j π_j^T d₂,j, what is left when every cluster has its own
-        temperature. Usually, not always, below `total`.
-
-    Examples
-    --------
-    >>> from coolhead.shift import decompose_divergence
-    >>> parts = decompose_divergence([0.5, 0.5, 1.5, 1.5], [0, 0, 1, 1])
-    >>> parts.calibration_mass, parts.target_mass
-    (array([0.5, 0.5]), array([0.25, 0.75]))
-    >>> parts.total, parts.remaining    # all of the shift lies between the clusters
-    (1.25, 1.0)
-    """
-
-    calibration_mass: np.ndarray
-    target_mass: np.ndarray
-    within: np.ndarray
-    total: float
-    remaining: float
-
-
-def decompose_divergence(
-    weights: np.ndarray, clusters: np.ndarray, *, mass: np.ndarray | None = None
-) -> ClusterDecomposition:
-    """Split d₂ of the weights over the clusters of the calibration rows.
-
-    Parameters
-    ----------
-    weights : (n,) ratios dP_T/dP_C, scaled to mean one here.
-    clusters : (n,) cluster of every calibration row.
-    mass : (n,) probability of each row under P_C, equal by default.
-
-    Returns
-    -------
-    ClusterDecomposition, clusters in sorted order.
-
-    Examples
-    --------
-    >>> from coolhead.shift import decompose_divergence
-    >>> parts = decompose_divergence([0.5, 0.5, 1.5, 1.5], [0, 0, 1, 1])
-    >>> parts.total, parts.remaining
-    (1.25, 1.0)
-    """
-    _, code = np.unique(clusters, return_inverse=True)
-    mass = np.ones(len(code)) if mass is None else np.asarray(mass, float)
-    mass = mass / mass.sum()
-    weights = np.asarray(weights, float)
-    weights = weights / np.sum(mass * weights)
-    calibration = np.bincount(code, mass)
-    target = np.bincount(code, mass * weights)
-    square = np.bincount(code, mass * weights**2)
-    within = np.full(len(calibration), np.nan)
-    seen = target > 0
-    within[seen] = square[seen] * calibration[seen] / target[seen] ** 2
-    return ClusterDecomposition(
-        calibration_mass=calibration,
-        target_mass=target,
-        within=within,
-        total=float(np.sum(target[seen] ** 2 / calibration[seen] * within[seen])),
-        remaining=float(np.sum(target[seen] * within[seen])),
-    )
-
-
 FAR_OUTSIDE = 0.10
 
 
 @dataclass(frozen=True)
 class ShiftReport:
-    """Everything the features say about the step from calibration to target.
+    """What the features show of the shift from calibration to target.
 
     Attributes
     ----------
     n_calibration, n_target : numbers of rows.
     ratio : DensityRatio, with Var(w), d₂, effective sample size, AUROC, clipping.
-    clusters : ClusterDecomposition of d₂.
     coverage : Coverage of the target by the calibration clusters.
     domains : {domain: (effective share of its rows, mean weight)}, empty if unknown.
     bounds : TransferBounds on the change of the loss, None without losses.
@@ -195,21 +122,20 @@ class ShiftReport:
     n_calibration: int
     n_target: int
     ratio: DensityRatio
-    clusters: ClusterDecomposition
     coverage: Coverage
     domains: dict
     bounds: TransferBounds | None
 
     @property
     def flags(self) -> tuple[str, ...]:
-        """Sentences about what should worry the reader; empty when nothing does."""
+        """Sentences about what makes the numbers unreliable; empty if nothing does."""
         flags = [f"weights unreliable: {reason}" for reason in self.ratio.reasons]
         if self.ratio.share_clipped > 0.01:
             flags.append(f"{self.ratio.share_clipped:.1%} of the weights were clipped")
         if self.coverage.share_outside > FAR_OUTSIDE:
             flags.append(
                 f"{self.coverage.share_outside:.1%} of the target lies outside the "
-                "calibration data, where no weight and no bound can speak"
+                "calibration data, which no weight and no bound covers"
             )
         return tuple(flags)
 
@@ -228,7 +154,6 @@ class ShiftReport:
             "effective sample size": f"{ratio.effective_sample_size:9.1f}  "
             f"({share:.0%} of the rows)",
             "weights clipped": f"{ratio.share_clipped:9.1%}",
-            "d₂ with own temperatures per cluster": f"{self.clusters.remaining:9.3f}",
             "target outside the calibration data": f"{outside:9.1%}",
         }
         for domain, (share, weight) in self.domains.items():
@@ -247,7 +172,7 @@ class ShiftReport:
             "rows",
             *(f"  {name:<41}{value}" for name, value in values.items()),
         ]
-        flags = [f"  ! {flag}" for flag in self.flags] or ["  nothing to worry about"]
+        flags = [f"  ! {flag}" for flag in self.flags] or ["  no warnings"]
         return "\n".join([*lines, *flags])
 
 
@@ -272,7 +197,7 @@ def shift_report(
     sample_domain : (n,) domains of the calibration rows.
     losses : (n,) losses of the calibration rows at one fixed temperature.
     estimator, max_weight, random_state : see `density_ratio`.
-    n_clusters : regions used for coverage and for the decomposition of d₂.
+    n_clusters : regions used for coverage.
 
     Returns
     -------
@@ -309,7 +234,6 @@ def shift_report(
         n_calibration=len(features),
         n_target=len(new),
         ratio=ratio,
-        clusters=decompose_divergence(ratio.weights, regions.assign(features)[0]),
         coverage=coverage(new, regions),
         domains={} if domains is None else domain_sample_sizes(ratio.weights, domains),
         bounds=None if losses is None else transfer_bounds(ratio.weights, losses),

@@ -1,4 +1,4 @@
-"""A trained head: arrays that turn features into logits, whoever trained them."""
+"""A trained head: arrays that turn features into logits, by whatever trainer."""
 
 import json
 from dataclasses import dataclass, field

@@ -37,7 +37,7 @@ def center_and_scale(
         total += features[rows[block]].sum(axis=0, dtype=np.float64)
     center = total / rows.size
     squares = 0.0
-    with np.errstate(over="ignore"):  # told below
+    with np.errstate(over="ignore"):  # refused below
         for block in row_blocks(rows.size, features.shape[1]):
             squares += np.square(features[rows[block]] - center).sum()
         scale = np.float32(np.sqrt(squares / (rows.size * features.shape[1])))

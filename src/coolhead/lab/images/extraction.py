@@ -262,8 +262,8 @@ def extract(
             "skipped": [*map(str, images.problems), *skipped],
             "features_sha256": hashlib.sha256(archive.features.data).hexdigest(),
         }
-        told = {"extraction": record, "differences": list(images.differences)}
-        archive.replace(metadata=told | (metadata or {})).save(out)
+        recorded = {"extraction": record, "differences": list(images.differences)}
+        archive.replace(metadata=recorded | (metadata or {})).save(out)
         for path in paths:
             path.unlink()
     return load_archive(out)

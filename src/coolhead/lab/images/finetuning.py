@@ -366,10 +366,10 @@ def finetune_and_extract(
     checkpoint = Path(f"{out}.checkpoint")
     seed = random_state if division_seed is None else division_seed
     held_out = None
-    told: dict[str, Any] = {"division": {"separate": True}}
+    recorded: dict[str, Any] = {"division": {"separate": True}}
     if train_images is None:
         held_out = split_large_small(images, small, seed, stratify=stratify)
-        told = division_record(small, seed, stratify=stratify)
+        recorded = division_record(small, seed, stratify=stratify)
     curve = finetune(
         images if train_images is None else train_images,
         network,
@@ -390,7 +390,7 @@ def finetune_and_extract(
         logits=True,
         dtype="float32",
         skip_bad=skip_bad,
-        metadata=told | {"head": record},
+        metadata=recorded | {"head": record},
         **options,
     )
     checkpoint.unlink()

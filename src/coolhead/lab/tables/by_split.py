@@ -150,7 +150,7 @@ def ece_by_split(
 ) -> Table:
     """Mean, sd and 95 % percentile interval of the resampled ECE, with marks.
 
-    n_bootstrap : resamples of the run, if it is to be told that they were too few.
+    n_bootstrap : resamples of the run; too few for a dagger are reported.
     """
     cells = TableBuilder()
     for split, method, found in _each_result(scores):

@@ -123,7 +123,14 @@ def _printed(published: Published | None, *methods: str) -> str:
         return ""
     found = [published.by_target(name, "all") for name in methods]
     shown = [f"{value[0]:.2f}" for value in found if value is not None]
-    return f"{' to '.join(shown)} %" if len(shown) == len(methods) else ""
+    if len(shown) < len(methods):
+        return ""
+    return f"{' to '.join(shown)} %{_network(*methods)}"
+
+
+def _network(*methods: str) -> str:
+    """A mark where the paper compares with networks that were adapted to the target."""
+    return " (CDAN)" if {"transcal", "wts"} & set(methods) else ""
 
 
 def _lower(
@@ -156,7 +163,7 @@ def _headlines(
             f"the fall against {label(rival)} is at least as large as printed",
             f"{_words(fall)} points",
             _verdict(fall, size),
-            f"{size:.2f} points",
+            f"{size:.2f} points{_network(rival)}",
         )
     ratios = [published.improvement_ratio(name) for name in ("ensemble", "transcal")]
     if None in ratios or "transcal" not in means:
@@ -164,13 +171,13 @@ def _headlines(
     size = 100 * (ratios[0] - ratios[1])  # pyright: ignore
     found = ratio_difference(scores, "ensemble", "transcal")
     if found is not None:
-        points = Interval(*(100 * value for value in found))
+        points = Interval(100 * found.estimate, 100 * found.low, 100 * found.high)
         yield Claim(
             f"the improvement ratio is above {label('transcal')}'s by at least as much "
             "as printed",
             f"{_words(points, 0)} points",
             _verdict(points, size),
-            f"{size:.0f} points",
+            f"{size:.0f} points{_network('transcal')}",
         )
 
 
@@ -188,7 +195,10 @@ def _clear_in_most_splits(
         clear = pairs.select("split", clear=100.0 * (size > CLEAR_SIGMAS))
         share = mean_interval(clear.group_by("split").mean()["clear"].to_numpy())
         counts = () if published is None else published.sigma_counts(rival)
-        printed = f"{100 * sum(counts[-2:]) / sum(counts):.0f} %" if counts else ""
+        printed = ""
+        if counts:
+            share_printed = 100 * sum(counts[-2:]) / sum(counts)
+            printed = f"{share_printed:.0f} %{_network(rival)}"
         yield Claim(
             f"the best method of each split, chosen afterwards, is better than "
             f"{label(rival)} at 95 % confidence in at least {CLEAR_SHARE:.0f} % of "

@@ -125,7 +125,7 @@ class Published:
 
     def splits_harmed(self, method: str) -> tuple[int, int] | None:
         """Splits with a printed ECE above that of no calibration, and all splits."""
-        name = known_method(method).paper
+        name = known_method(method).paper or ""
         table = paper_table(f"{self.dataset}_by_split_long")
         keys = [key for key in table.columns if key.startswith(("source", "target"))]
         own = table.filter(pl.col("method") == name)
@@ -204,9 +204,11 @@ def _row(
     table: pl.DataFrame, method: str, where: dict[str, str]
 ) -> dict[str, Any] | None:
     name = known_method(method).paper
+    if name is None:
+        return None
     conditions = [_same(pl.col(key), wanted) for key, wanted in where.items()]
     found = table.filter(pl.col("method") == name, *conditions)
-    return None if name is None or found.is_empty() else found.row(0, named=True)
+    return None if found.is_empty() else found.row(0, named=True)
 
 
 def _same(column: pl.Expr, name: str) -> pl.Expr:
