@@ -156,7 +156,7 @@ def main() -> None:
             _claims_picture(stopped),
             *map(_pictures, stopped),
         ],
-        "Ablations": [tables.clusters(stopped), tables.ablations(stopped)],
+        "Ablations": [tables.clusters(stopped), tables.ablations(stopped[:1])],
         "Several sources": [tables.multi_source(several, stopped[0])],
         "Appendix: other methods": [OTHERS, tables.others(stopped[:1])],
         "The runs": [tables.commands([*every, several]), tables.costs(stopped)],
@@ -261,7 +261,8 @@ def _claims_picture(runs: list[Run]) -> str:
                 label=run.letter,
             )
             for axes, what in ((rows, "rows"), (domains, "domains")):
-                _draw_ablation(axes, run, what)
+                if run is runs[0]:
+                    _draw_ablation(axes, run, what)
         top = max(variance.get_xlim()[1], variance.get_ylim()[1])
         variance.plot([0, top], [0, top], color="grey", linewidth=0.8)
         variance.set(xlabel="Var(w), source to target", ylabel="calibration to target")

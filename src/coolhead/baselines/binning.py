@@ -1,8 +1,8 @@
-"""Maps of one score to one probability, put to work on many classes.
+"""Maps of one score to one probability, applied to many classes.
 
-"top_label": the map sees the confidence and whether the prediction is right; the
-other classes share what is left, and the prediction stays. "one_vs_all": every class
-has its own map and the results are scaled to sum to one.
+"top_label": the map is of the confidence, fitted to whether the prediction is right;
+the other classes share the remaining probability, and the prediction does not change.
+"one_vs_all": every class has its own map and the results are scaled to sum to one.
 """
 
 import warnings
@@ -38,8 +38,8 @@ class CurveCalibrator(ScoreCalibrator):
 
     Attributes
     ----------
-    curves_ : list of pairs of arrays; None for a class without rows, which keeps its
-        probability.
+    curves_ : list of pairs of arrays
+        None for a class without rows, which keeps its probability.
     accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
     """
 
@@ -72,7 +72,7 @@ class CurveCalibrator(ScoreCalibrator):
         raise NotImplementedError(f"{type(self).__name__} does not define its curves")
 
     def _read_curve(self, curve: Curve, scores: np.ndarray) -> np.ndarray:
-        """Curves are steps unless a subclass knows better."""
+        """Read the curve as steps, unless a subclass overrides this."""
         return read_steps(curve, scores)
 
 
@@ -175,11 +175,13 @@ class BayesianBinning(CurveCalibrator):
 
     Parameters
     ----------
-    scheme : "top_label" calibrates the confidence, "one_vs_all" every class.
+    scheme : {"top_label", "one_vs_all"}, default="top_label"
+        "top_label" calibrates the confidence, "one_vs_all" every class.
 
     Attributes
     ----------
-    curves_ : list of (edges, values), the averaged binnings as one step function.
+    curves_ : list of (edges, values)
+        The averaged binnings as one step function.
     accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
 
     Examples
@@ -266,12 +268,14 @@ class HistogramBinning(CurveCalibrator):
 
     Parameters
     ----------
-    n_bins : number of bins.
-    scheme : "top_label" calibrates the confidence, "one_vs_all" every class.
+    n_bins : int, default=15
+    scheme : {"top_label", "one_vs_all"}, default="top_label"
+        "top_label" calibrates the confidence, "one_vs_all" every class.
 
     Attributes
     ----------
-    curves_ : list of (edges, values); a value holds up to and with its right edge.
+    curves_ : list of (edges, values)
+        A value holds up to and with its right edge.
     accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
 
     Examples
@@ -295,7 +299,7 @@ class HistogramBinning(CurveCalibrator):
         mass = np.bincount(index, weights, len(inner) + 1)
         right = np.bincount(index, weights * hits, len(inner) + 1)
         edges = np.concatenate([[0.0], inner, [1.0]])
-        # An empty bin has nothing to say: it keeps its middle.
+        # An empty bin keeps its middle.
         values = (edges[:-1] + edges[1:]) / 2
         values[mass > 0] = right[mass > 0] / mass[mass > 0]
         return inner, values
@@ -311,14 +315,16 @@ class IsotonicCalibration(CurveCalibrator):
 
     Parameters
     ----------
-    scheme : "one_vs_all" fits a curve per class and may change the predicted class;
+    scheme : {"one_vs_all", "pooled", "top_label"}, default="one_vs_all"
+        "one_vs_all" fits a curve per class and may change the predicted class;
         "pooled" (IRM) fits one curve to all n·k pairs and keeps the order of the
         classes; "top_label" calibrates the confidence alone.
 
     Attributes
     ----------
-    curves_ : list of (scores, values) between which one interpolates; None for a
-        class without rows, which keeps its probability.
+    curves_ : list of (scores, values)
+        Interpolated in between; None for a class without rows, which keeps its
+        probability.
     accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
 
     Examples
@@ -378,7 +384,8 @@ class PlattScaling(ScoreCalibrator):
 
     Attributes
     ----------
-    slope_, intercept_ : a and b.
+    slope_, intercept_ : float
+        a and b.
     accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
 
     Examples

@@ -21,10 +21,7 @@ from coolhead.numerics.temperature import fit_temperature
 
 
 class ScoreData(NamedTuple):
-    """What these calibrators see of `CalibrationData`.
-
-    Weights have mean one, masked logits are -inf.
-    """
+    """Rows of `CalibrationData` with weights of mean one and masked logits at -inf."""
 
     logits: np.ndarray
     labels: np.ndarray
@@ -42,11 +39,16 @@ class ScoreCalibrator(Calibrator):
 
     Attributes
     ----------
-    learns_classes : whether every class has parameters of its own.
-    accuracy_change_ : accuracy after minus before calibration, on the fit set.
-    absent_classes_ : classes without a row in the fit set; they keep their scores.
-    reach_ : how far below its row's largest a logit may lie and not count as masked.
-    status_, nll_, nll_uncalibrated_ : of the fit set.
+    learns_classes : bool
+        Whether every class has parameters of its own.
+    accuracy_change_ : float
+        Accuracy after minus before calibration, on the fit set.
+    absent_classes_ : ndarray of int
+        Classes without a row in the fit set; they keep their scores.
+    reach_ : float
+        How far below its row's largest a logit may lie and not count as masked.
+    status_, nll_, nll_uncalibrated_
+        Of the fit set.
     """
 
     learns_classes: bool = False
@@ -132,8 +134,10 @@ class AffineCalibrator(ScoreCalibrator):
 
     Attributes
     ----------
-    slope_ : (k, k) A, or (k,) its diagonal; bias_ : (k,) c. Classes without rows keep
-        the set-level scale and no bias.
+    slope_ : ndarray of shape (n_classes, n_classes) or (n_classes,)
+        A, or its diagonal.
+    bias_ : ndarray of shape (n_classes,)
+        c. Classes without rows keep the set-level scale and no bias.
     accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
     """
 
@@ -275,9 +279,12 @@ class EnsembleTemperatureScaling(ScoreCalibrator):
 
     Attributes
     ----------
-    temperature_ : float, by likelihood.
-    mixture_ : (3,) weights, not negative, of sum one, by likelihood.
-    accuracy_change_, status_, nll_, nll_uncalibrated_ : of the fit set.
+    temperature_ : float
+        By likelihood.
+    mixture_ : ndarray of shape (3,)
+        Weights, not negative, of sum one, by likelihood.
+    accuracy_change_, status_, nll_, nll_uncalibrated_
+        Of the fit set.
 
     Examples
     --------
@@ -347,13 +354,14 @@ class VectorScaling(AffineCalibrator):
 
     Parameters
     ----------
-    penalty : L2 penalty on biases and on the scales' relative distance from the
-        set-level inverse temperature.
+    penalty : float, default=1e-3
+        L2 penalty on biases and on the scales' relative distance from the set-level
+        inverse temperature.
 
     Attributes
     ----------
-    scale_ : (k,) v; bias_ : (k,) c. Classes without rows keep the set-level scale
-        and no bias.
+    scale_, bias_ : ndarray of shape (n_classes,)
+        v and c. Classes without rows keep the set-level scale and no bias.
     accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
 
     Examples
@@ -383,11 +391,14 @@ class BiasCorrectedTemperature(AffineCalibrator):
 
     Parameters
     ----------
-    penalty : L2 penalty on the biases.
+    penalty : float, default=1e-3
+        L2 penalty on the biases.
 
     Attributes
     ----------
-    temperature_ : float; bias_ : (k,), zero for classes without rows.
+    temperature_ : float
+    bias_ : ndarray of shape (n_classes,)
+        Zero for classes without rows.
     accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
 
     Examples
@@ -426,16 +437,21 @@ class MatrixScaling(AffineCalibrator):
 
     Parameters
     ----------
-    off_diagonal_penalty : L2 penalty on the off-diagonal entries, relative to the
-        set-level inverse temperature; positive.
-    bias_penalty : L2 penalty on the biases; positive.
-    diagonal_penalty : L2 penalty on the diagonal's relative distance from the
-        set-level inverse temperature.
+    off_diagonal_penalty : float, default=1
+        L2 penalty on the off-diagonal entries, relative to the set-level inverse
+        temperature; positive.
+    bias_penalty : float, default=1e-2
+        L2 penalty on the biases; positive.
+    diagonal_penalty : float, default=1e-2
+        L2 penalty on the diagonal's relative distance from the set-level inverse
+        temperature.
 
     Attributes
     ----------
-    matrix_ : (k, k) W; bias_ : (k,) c. Rows of classes that never occur keep the
-        set-level scale and no bias.
+    matrix_ : ndarray of shape (n_classes, n_classes)
+        W. Rows of classes that never occur keep the set-level scale and no bias.
+    bias_ : ndarray of shape (n_classes,)
+        c.
     accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
 
     Examples

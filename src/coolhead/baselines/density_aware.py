@@ -27,18 +27,29 @@ class DensityAwareTemperature(TemperatureCalibrator):
 
     Parameters
     ----------
-    n_neighbors : the neighbour whose distance is taken.
-    neighbor : "kth" as described in the paper, "nearest" as in its released code.
-    layer_widths : columns of each layer when `features` joins several; None for one.
-    max_reference : reference rows kept, drawn at random beyond that.
-    random_state : seed of that draw.
+    n_neighbors : int, default=10
+        The neighbour whose distance is taken.
+    neighbor : {"kth", "nearest"}, default="kth"
+        "kth" as described in the paper, "nearest" as in its released code.
+    layer_widths : tuple of int, default=None
+        Columns of each layer when `features` joins several.
+    max_reference : int, default=10_000
+        Reference rows kept, drawn at random beyond that.
+    random_state : int, default=0
+        Seed of that draw.
 
     Attributes
     ----------
-    coef_ : (layers,) w_l, not negative; intercept_ : w₀; floor_ : smallest T.
-    temperature_ : float, the set-level temperature.
-    reference_ : (r, d) features that distances are measured to.
-    status_, nll_, nll_uncalibrated_ : of the fit set.
+    coef_ : ndarray of shape (n_layers,)
+        w_l, not negative.
+    intercept_, floor_ : float
+        w₀, and the smallest T.
+    temperature_ : float
+        The set-level temperature.
+    reference_ : ndarray of shape (n_reference, n_features)
+        Features that distances are measured to.
+    status_, nll_, nll_uncalibrated_
+        Of the fit set.
 
     Examples
     --------

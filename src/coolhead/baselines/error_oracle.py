@@ -1,7 +1,7 @@
 """The smallest calibration error that one temperature could have had.
 
-It needs labels of the target and so can never be used; it shows how much could be
-gained at all. The oracle of the paper is `TemperatureScaling` on those labels.
+It needs labels of the target, so it is only a bound for comparisons. The oracle of the
+paper is `TemperatureScaling` on those labels.
 """
 
 import numpy as np
@@ -26,11 +26,13 @@ class OracleErrorTemperature(TemperatureCalibrator):
 
     Parameters
     ----------
-    n_bins : bins of equal width of the calibration error.
+    n_bins : int, default=15
+        Bins of equal width of the calibration error.
 
     Attributes
     ----------
-    temperature_, error_ : the calibration error reached.
+    temperature_, error_ : float
+        The temperature, and the calibration error that it reaches.
     status_, nll_, nll_uncalibrated_
 
     Examples

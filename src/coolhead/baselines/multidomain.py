@@ -23,16 +23,22 @@ class MultiDomainTemperature(TemperatureCalibrator):
 
     Parameters
     ----------
-    penalty : a multiple of the mean variance sum of a feature column.
-    clip : "floor" keeps T above a tenth of the smallest domain temperature; "range"
+    penalty : float, default=1e-3
+        A multiple of the mean variance sum of a feature column.
+    clip : {"floor", "range"}, default="floor"
+        "floor" keeps T above a tenth of the smallest domain temperature; "range"
         keeps it between the smallest and the largest.
 
     Attributes
     ----------
-    domains_ : (m,) names, domain_temperatures_ : (m,), domain_status_ : (m,).
-    coef_, intercept_ : of the line; bounds_ : of T.
-    temperature_ : float, of all rows together.
-    status_, nll_, nll_uncalibrated_ : of the fit set.
+    domains_, domain_temperatures_, domain_status_ : ndarray of shape (n_domains,)
+        Names, temperatures and their status.
+    coef_, intercept_, bounds_
+        Of the line; the bounds of T.
+    temperature_ : float
+        Of all rows together.
+    status_, nll_, nll_uncalibrated_
+        Of the fit set.
 
     Examples
     --------
@@ -66,7 +72,7 @@ class MultiDomainTemperature(TemperatureCalibrator):
         features: Any = data.features
         heights = self.domain_temperatures_[data.domains.codes].astype(features.dtype)
         spread = float(features.var(axis=0, dtype=np.float64).mean()) * len(features)
-        # Features that never vary say nothing; any penalty keeps the line level.
+        # With features that never vary any penalty keeps the line level.
         model = Ridge(alpha=self.penalty * spread if spread > 0 else 1.0)
         model.fit(features, heights, sample_weight=data.weights)
         self.coef_ = model.coef_.astype(np.float64)

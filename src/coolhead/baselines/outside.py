@@ -1,4 +1,4 @@
-"""Let a calibrator from another library take part in the same comparison."""
+"""Third-party calibrators as calibrators of this library."""
 
 from copy import deepcopy
 from dataclasses import KW_ONLY
@@ -24,12 +24,15 @@ class OutsideCalibrator(ScoreCalibrator):
 
     Parameters
     ----------
-    calibrator : the outside object. It is copied, never changed.
-    inputs : "probabilities" (rows of the softmax) or "logits", what it is given.
+    calibrator : object
+        The third-party calibrator. It is copied, never changed.
+    inputs : {"probabilities", "logits"}, default="probabilities"
+        Its input: rows of the softmax, or logits.
 
     Attributes
     ----------
-    calibrator_ : the fitted copy.
+    calibrator_ : object
+        The fitted copy.
     accuracy_change_, absent_classes_, status_, nll_, nll_uncalibrated_
 
     Examples

@@ -76,19 +76,30 @@ class ParameterizedTemperature(TemperatureCalibrator):
 
     Parameters
     ----------
-    n_top : largest logits that enter; all, if there are fewer classes.
-    hidden : units of the hidden layers.
-    loss : "brier", the published squared error, or "nll".
-    penalty : L2 penalty of the network's weights.
-    max_iter : of the full-batch L-BFGS.
-    random_state : seed of the initial weights.
+    n_top : int, default=10
+        Largest logits that enter; all, if there are fewer classes.
+    hidden : tuple of int, default=(5, 5)
+        Units of the hidden layers.
+    loss : {"brier", "nll"}, default="brier"
+        "brier" is the published squared error.
+    penalty : float, default=1e-4
+        L2 penalty of the network's weights.
+    max_iter : int, default=200
+        Of the full-batch L-BFGS.
+    random_state : int, default=0
+        Seed of the initial weights.
 
     Attributes
     ----------
-    layers_ : list of (weights, biases); shift_, scale_ : of the network's inputs.
-    reach_ : how far below its row's largest a logit may lie and not count as masked.
-    temperature_ : float, the set-level temperature.
-    status_, nll_, nll_uncalibrated_ : of the fit set.
+    layers_ : list of (weights, biases)
+    shift_, scale_ : ndarray of shape (n_top,)
+        Of the network's inputs.
+    reach_ : float
+        How far below its row's largest a logit may lie and not count as masked.
+    temperature_ : float
+        The set-level temperature.
+    status_, nll_, nll_uncalibrated_
+        Of the fit set.
 
     Examples
     --------

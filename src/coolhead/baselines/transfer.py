@@ -33,16 +33,23 @@ class TransferCalibrator(TemperatureCalibrator):
 
     Parameters
     ----------
-    estimator, max_weight : see `coolhead.shift.density_ratio`; "published" gives the
-        weights of the released code of TransCal and CPCS, neither cut nor scaled.
-    random_state : seed of the density ratio.
+    estimator : {"discriminator", "published"}, default="discriminator"
+        See `coolhead.shift.density_ratio`; "published" gives the weights of the
+        released code of TransCal and CPCS, neither cut nor scaled.
+    max_weight : float, default=50
+        Larger weights are cut.
+    random_state : int, default=0
+        Seed of the density ratio.
 
     Attributes
     ----------
     temperature_ : float
-    status_, nll_, nll_uncalibrated_ : of the fit set, without importance weights.
-    density_ratio_ : coolhead.shift.DensityRatio, with its `unreliable` flag.
-    effective_sample_size_ : of the weights used.
+    status_, nll_, nll_uncalibrated_
+        Of the fit set, without importance weights.
+    density_ratio_ : coolhead.shift.DensityRatio
+        With its `unreliable` flag.
+    effective_sample_size_ : float
+        Of the weights used.
     """
 
     takes = ("features", "reference", "target")
@@ -67,16 +74,26 @@ class TransferCalibrator(TemperatureCalibrator):
         sample_weight: ArrayLike | None = None,
         classes: Any = None,
     ) -> Self:
-        """Learn from labelled rows under weights that make them resemble the target.
+        """Fit on labelled rows, weighted to resemble the target.
 
         Parameters
         ----------
-        logits, labels, features : (n, k), (n,), (n, d) of labelled rows.
-        target_features, target_logits : (m, d), (m, k) of unlabelled target rows; the
-            logits are read by TransCal alone.
-        reference_features : (r, d) of source training rows, optional.
-        sample_domain, sample_weight : (n,), optional.
-        classes : names of the classes in the order of the columns, optional.
+        logits : array-like of shape (n_samples, n_classes)
+        labels : array-like of shape (n_samples,)
+        features : array-like of shape (n_samples, n_features)
+        target_features : array-like of shape (n_target, n_features)
+            Of unlabelled target rows.
+        target_logits : array-like of shape (n_target, n_classes), default=None
+            Read by TransCal alone.
+        reference_features : array-like of shape (n_reference, n_features), default=None
+            Of source training rows.
+        sample_domain, sample_weight : array-like of shape (n_samples,), default=None
+        classes : sequence, default=None
+            Names of the classes in the order of the columns.
+
+        Returns
+        -------
+        self
         """
         data = CalibrationData.of(
             logits,
@@ -155,13 +172,17 @@ class WeightedClusterTemperature(TransferCalibrator):
 
     Parameters
     ----------
-    n_clusters, n_init, min_cluster_size : as in `NearestClusterTemperature`.
-    Others as in `TransferCalibrator`.
+    n_clusters, n_init, min_cluster_size
+        See `NearestClusterTemperature`.
+    estimator, max_weight, random_state
+        See `TransferCalibrator`.
 
     Attributes
     ----------
-    As `TransferCalibrator`, and cluster_temperatures_ (k,), clusters_,
-    n_fallbacks_, cluster_status_ (k,).
+    cluster_temperatures_ : ndarray of shape (n_clusters,)
+    cluster_status_ : ndarray of shape (n_clusters,)
+    clusters_, n_fallbacks_
+        Others as `TransferCalibrator`.
 
     Examples
     --------
@@ -216,7 +237,8 @@ class ChosenDomainsTemperature(TransferCalibrator):
     ----------
     keep : float, default=0.5
         In [0, 1]; 0 keeps all domains.
-    estimator, max_weight, random_state : see `TransferCalibrator`.
+    estimator, max_weight, random_state
+        See `TransferCalibrator`.
 
     Attributes
     ----------
@@ -305,8 +327,9 @@ class CPCS(TransferCalibrator):
 
     Attributes
     ----------
-    As `TransferCalibrator`, and
-    brier_ : weighted Brier score at that temperature, summed over classes.
+    brier_ : float
+        Weighted Brier score at that temperature, summed over classes. Others as
+        `TransferCalibrator`.
 
     Examples
     --------
@@ -370,20 +393,25 @@ class TransCal(TransferCalibrator):
 
     Parameters
     ----------
-    solver : "published" minimises over temperature >= 1 and weight power in [0, 1]
-        from the published start (2, 0.5); "root" keeps `weight_power` and finds the
-        one temperature, below or above 1, that fits.
-    weight_power : λ of the "root" solver, in [0, 1].
-    estimator, max_weight, random_state : as in
-        `TransferCalibrator`.
+    solver : {"published", "root"}, default="published"
+        "published" minimises over temperature >= 1 and weight power in [0, 1] from the
+        published start (2, 0.5); "root" keeps `weight_power` and finds the one
+        temperature, below or above 1, that fits.
+    weight_power : float, default=0.5
+        λ of the "root" solver, in [0, 1].
+    estimator, max_weight, random_state
+        See `TransferCalibrator`.
 
     Attributes
     ----------
     temperature_ : float
-    weight_power_ : λ at the end.
-    target_accuracy_ : estimated accuracy on the target, cut to [0, 1].
-    mismatch_ : |mean target confidence - estimated accuracy| that is left.
-    Others as `TransferCalibrator`.
+    weight_power_ : float
+        λ at the end.
+    target_accuracy_ : float
+        Estimated accuracy on the target, cut to [0, 1].
+    mismatch_ : float
+        |mean target confidence - estimated accuracy| that is left. Others as
+        `TransferCalibrator`.
 
     Examples
     --------

@@ -24,19 +24,23 @@ from coolhead.numerics.solver import Status
 
 @parameters
 class TwoStageCalibration(OfParts):
-    """base(z / T(x)): first T(x) evens out the samples, then `base` sees them all.
+    """base(z / T(x)): a temperature of each sample, then a calibrator of all classes.
 
     With the defaults this is DAC as published, whose second stage is ETS.
 
     Parameters
     ----------
-    first : temperature calibrator that gives T(x); None for DensityAwareTemperature.
-    base : calibrator of the scaled logits; None for EnsembleTemperatureScaling.
+    first : TemperatureCalibrator, default=None
+        Gives T(x); None for `DensityAwareTemperature`.
+    base : Calibrator, default=None
+        Calibrates the scaled logits; None for `EnsembleTemperatureScaling`.
 
     Attributes
     ----------
-    first_, base_ : the fitted stages.
-    status_, nll_, nll_uncalibrated_, accuracy_change_ : of the fit set.
+    first_, base_ : Calibrator
+        The fitted stages.
+    status_, nll_, nll_uncalibrated_, accuracy_change_
+        Of the fit set.
 
     Examples
     --------

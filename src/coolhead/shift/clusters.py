@@ -48,9 +48,15 @@ FURTHEST = 1e150
 class Clusters:
     """Cluster centres and the scaling under which distances to them are measured.
 
-    centers : (k, d) float64, in scaled space.
-    radii : (k,) the 99 % quantile of the members' distances to their centre.
-    scaling : None, "standardize" (minus `shift`, over `scale`) or "l2" (unit length).
+    Attributes
+    ----------
+    centers : ndarray of shape (n_clusters, n_features)
+        In float64, in scaled space.
+    radii : ndarray of shape (n_clusters,)
+        The 99 % quantile of the members' distances to their centre.
+    scaling : {None, "standardize", "l2"}
+        "standardize" subtracts `shift` and divides by `scale`; "l2" scales rows to
+        unit length.
 
     Examples
     --------
@@ -187,8 +193,8 @@ def find_regions(
 ) -> Clusters:
     """Cover features (n, d) with a few balls: one rough k-means, of a sample.
 
-    Fewer distinct rows than clusters are no mistake here: there are fewer balls then.
-    A handful of stray rows makes no ball, whose radius would be next to nothing.
+    Fewer distinct rows than clusters give fewer balls. Clusters of fewer than five
+    rows are left out, because their radius would be close to zero.
 
     Examples
     --------
@@ -250,9 +256,12 @@ class Coverage:
 
     Attributes
     ----------
-    share_outside : share of rows beyond the radius; about 0.01 without any shift.
-    relative_distance : (n,) distance to the nearest centre over that radius.
-    nearest : (n,) index of the nearest cluster.
+    share_outside : float
+        Share of rows beyond the radius; about 0.01 without any shift.
+    relative_distance : ndarray of shape (n_samples,)
+        Distance to the nearest centre over that radius.
+    nearest : ndarray of shape (n_samples,)
+        Index of the nearest cluster.
 
     Examples
     --------
@@ -287,11 +296,12 @@ def coverage(
 
     Parameters
     ----------
-    batch : (n, d) features, or an archive with them.
-    calibration : what the batch is compared with: a fitted calibrator that uses
-        features, its `clusters_`, or features (m, d), or an archive, to find regions
-        in.
-    n_clusters, random_state : used only when `calibration` are features.
+    batch : array-like of shape (n_samples, n_features) or DomainArchive
+    calibration : Calibrator, Clusters, array-like or DomainArchive
+        A fitted calibrator that uses features, its `clusters_`, or features to find
+        regions in.
+    n_clusters, random_state : int
+        Used only when `calibration` are features.
 
     Returns
     -------

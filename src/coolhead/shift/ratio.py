@@ -163,12 +163,15 @@ def domain_sample_sizes(weights: np.ndarray, sample_domain: np.ndarray) -> dict:
 
     Parameters
     ----------
-    weights : (n,) importance weights of the calibration rows.
-    sample_domain : (n,) domain of every row.
+    weights : array-like of shape (n_samples,)
+        Importance weights of the calibration rows.
+    sample_domain : array-like of shape (n_samples,)
+        Domain of every row.
 
     Returns
     -------
-    dict of domain to (share in (0, 1], mean weight of the domain).
+    dict
+        Of domain to (share in (0, 1], mean weight of the domain).
 
     Examples
     --------
@@ -206,13 +209,19 @@ class DensityRatio:
 
     Attributes
     ----------
-    weights : (n,) at least 0, with mean one; as they are from "published".
-    raw_mean : mean of the weights before they were scaled to one; far from one it
-        says that the supports differ or that the discriminator is off.
-    variance : Var(w); the exponentiated Rényi divergence is `divergence` = 1 + Var(w).
-    effective_sample_size : (Σw)²/Σw².
-    auroc : of the discriminator on rows it had not seen. 0.5: no shift visible.
-    share_clipped : share of the weights that were cut at the limit.
+    weights : ndarray of shape (n_samples,)
+        At least 0, with mean one; those of "published" are not scaled.
+    raw_mean : float
+        Mean of the weights before they were scaled to one. Far from one, the supports
+        differ or the discriminator is wrong.
+    variance : float
+        Var(w); the exponentiated Rényi divergence is `divergence` = 1 + Var(w).
+    effective_sample_size : float
+        (Σw)²/Σw².
+    auroc : float
+        Of the discriminator on rows it was not fitted on. 0.5: no shift visible.
+    share_clipped : float
+        Share of the weights that were cut at the limit.
 
     Examples
     --------
@@ -273,19 +282,27 @@ def density_ratio(
 
     Parameters
     ----------
-    features : (n, d) calibration rows, where the ratio is wanted.
-    target_features : (m, d) unlabelled target rows.
-    reference_features : (r, d) further rows of the calibration distribution. When
-        given, the discriminator learns from these instead, and `features` are new to
-        it; otherwise the ratio is cross-fitted on `features` themselves.
-    estimator : "discriminator"; "published" for the weights of TransCal's and CPCS's
-        code: not compressed, not cross-fitted (give `reference_features`), neither cut
-        nor scaled.
-    max_weight : weights are cut here before they are scaled to mean one.
-    n_components : number of principal components the estimator sees.
-    penalty : strength of the L2 penalty of the discriminator.
-    n_folds : parts of the cross-fit.
-    random_state : seed of the folds and of the components.
+    features : array-like of shape (n_samples, n_features)
+        Calibration rows, where the ratio is wanted.
+    target_features : array-like of shape (n_target, n_features)
+        Unlabelled target rows.
+    reference_features : array-like of shape (n_reference, n_features), default=None
+        Further rows of the calibration distribution. When given, the discriminator
+        learns from these instead, and `features` are new to it; otherwise the ratio is
+        cross-fitted on `features` themselves.
+    estimator : {"discriminator", "published"}, default="discriminator"
+        "published" gives the weights of TransCal's and CPCS's code: not compressed,
+        not cross-fitted (give `reference_features`), neither cut nor scaled.
+    max_weight : float, default=50
+        Weights are cut here before they are scaled to mean one.
+    n_components : int, default=50
+        Number of principal components that the estimator is fitted on.
+    penalty : float, default=1
+        Strength of the L2 penalty of the discriminator.
+    n_folds : int, default=5
+        Parts of the cross-fit.
+    random_state : int, default=0
+        Seed of the folds and of the components.
 
     Returns
     -------

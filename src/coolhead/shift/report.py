@@ -28,12 +28,17 @@ class TransferBounds:
 
     Attributes
     ----------
-    gap : |E_C (1 - w) L|.
-    centred : sqrt(Var(w) Var(L)), the tightest of the three.
-    cauchy_schwarz : sqrt(E(1 - w)² E L²).
-    arithmetic_mean : (E(1 - w)² + E L²)/2. It depends on the unit of the loss.
-    mean_weight : E_C w. Below one, that much of the target mass lies where the
-        calibration domains have none, which no bound covers.
+    gap : float
+        |E_C (1 - w) L|.
+    centred : float
+        sqrt(Var(w) Var(L)), the tightest of the three.
+    cauchy_schwarz : float
+        sqrt(E(1 - w)² E L²).
+    arithmetic_mean : float
+        (E(1 - w)² + E L²)/2. It depends on the unit of the loss.
+    mean_weight : float
+        E_C w. Below one, that much of the target mass lies where the calibration
+        domains have none, which no bound covers.
 
     Examples
     --------
@@ -57,9 +62,12 @@ def transfer_bounds(
 
     Parameters
     ----------
-    weights : (n,) ratios dP_T/dP_C at the calibration rows.
-    losses : (n,) losses of the calibration rows at one fixed temperature.
-    mass : (n,) probability of each row under P_C, equal by default.
+    weights : array-like of shape (n_samples,)
+        Ratios dP_T/dP_C at the calibration rows.
+    losses : array-like of shape (n_samples,)
+        Losses of the calibration rows at one fixed temperature.
+    mass : array-like of shape (n_samples,), default=None
+        Probability of each row under P_C, equal by default.
 
     Returns
     -------
@@ -104,11 +112,16 @@ class ShiftReport:
 
     Attributes
     ----------
-    n_calibration, n_target : numbers of rows.
-    ratio : DensityRatio, with Var(w), d₂, effective sample size, AUROC, clipping.
-    coverage : Coverage of the target by the calibration clusters.
-    domains : {domain: (effective share of its rows, mean weight)}, empty if unknown.
-    bounds : TransferBounds on the change of the loss, None without losses.
+    n_calibration, n_target : int
+        Numbers of rows.
+    ratio : DensityRatio
+        With Var(w), d₂, effective sample size, AUROC, clipping.
+    coverage : Coverage
+        Of the target by the calibration clusters.
+    domains : dict
+        Of domain to (effective share of its rows, mean weight), empty if unknown.
+    bounds : TransferBounds or None
+        On the change of the loss, None without losses.
 
     Examples
     --------
@@ -191,17 +204,24 @@ def shift_report(
 
     Parameters
     ----------
-    calibration : (n, d) features, or an archive; of an archive the domains, and the
-        losses of its logits at temperature one, are used too.
-    target : (m, d) features, or an archive, of which only the features are read.
-    sample_domain : (n,) domains of the calibration rows.
-    losses : (n,) losses of the calibration rows at one fixed temperature.
-    estimator, max_weight, random_state : see `density_ratio`.
-    n_clusters : regions used for coverage.
+    calibration : array-like of shape (n_samples, n_features) or DomainArchive
+        Features; of an archive the domains, and the losses of its logits at
+        temperature one, are used too.
+    target : array-like of shape (n_target, n_features) or DomainArchive
+        Of an archive only the features are read.
+    sample_domain : array-like of shape (n_samples,), default=None
+        Domains of the calibration rows.
+    losses : array-like of shape (n_samples,), default=None
+        Losses of the calibration rows at one fixed temperature.
+    estimator, max_weight, random_state
+        See `density_ratio`.
+    n_clusters : int, default=8
+        Regions used for coverage.
 
     Returns
     -------
-    ShiftReport, to print or to read field by field.
+    ShiftReport
+        To print or to read field by field.
 
     Examples
     --------
