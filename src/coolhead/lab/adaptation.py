@@ -69,7 +69,21 @@ def adapt(
 ) -> NewDomain:
     """Adapt a fitted calibrator to the target.
 
-    draw : seed that decides between rows of equal merit.
+    Parameters
+    ----------
+    base : Base
+    batch : TargetBatch
+    budget : LabelBudget
+    n_labels : int
+        Labels to ask for.
+    use_batch : bool
+        Whether the unlabelled rows may change the calibrator.
+    draw : int
+        Seed that decides between rows of equal merit.
+
+    Returns
+    -------
+    NewDomain
     """
     there = NewDomain(
         base.calibrator, *batch, evidence=base.evidence, random_state=draw

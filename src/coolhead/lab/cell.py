@@ -1,4 +1,4 @@
-"""How far the target lies from the calibration data, in numbers and on a map."""
+"""One cell of a sweep: all methods of one split, and its shift diagnostics."""
 
 import warnings
 from collections.abc import Mapping
@@ -211,17 +211,23 @@ def evaluate_cell(
 
     Parameters
     ----------
-    archive : logits, labels and features of all domains by one classifier.
-    small : (n,) bool, the Small rows of every domain.
-    split, methods, evaluation, ablation : what the protocol says.
-    random_state : seed of k-means, draws and whatever a method draws.
-    reference_features : (r, d) what the classifier learned from, where that is not
-        the source's Large rows.
-    pictures : draws a row by its number and id, for data that are images.
+    archive : DomainArchive
+        Logits, labels and features of all domains by one classifier.
+    small : ndarray of bool of shape (n_samples,)
+        The Small rows of every domain.
+    split, methods, evaluation, ablation
+        Of the protocol.
+    random_state : int, default=0
+        Seed of k-means, of the draws and of the methods.
+    reference_features : ndarray of shape (n_reference, n_features), default=None
+        What the classifier was trained on, by default the source's Large rows.
+    pictures : callable, default=None
+        Draws a row by its number and id, for data that are images.
 
     Returns
     -------
-    CellResult. A method that raises is recorded there; the others go on.
+    CellResult
+        The error of a method that fails is recorded there; the others go on.
     """
     data = SplitRows(
         archive,
@@ -241,7 +247,7 @@ def evaluate_cell(
         add_examples(data, first, pictures, result)
     if archive.features is not None:
         with warnings.catch_warnings():
-            # What methods have to say was recorded when they were fitted.
+            # Warnings of the methods were recorded when they were fitted.
             warnings.simplefilter("ignore")
             _describe(data, methods, fitted, result)
             vary_clusters(data, methods, evaluation.bins, result)
@@ -255,7 +261,7 @@ def _fit_all(
     evaluation: EvaluationSettings,
     result: CellResult,
 ) -> tuple[dict[str, list[FittedMethod]], dict[str, list[ScoredRows]]]:
-    """What was fitted and what it says, once for each draw of target labels."""
+    """Fitted methods and their scored rows, once for each draw of target labels."""
     fitted, predictions = {}, {}
     names, width = data.archive.class_names, np.shape(data.archive.logits)[1]
     number = class_number(evaluation.class_name, names, width)

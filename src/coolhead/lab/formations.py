@@ -19,14 +19,23 @@ class FormationMap:
 
     Attributes
     ----------
-    ground, second : colours the terrain texture mixes
+    ground, second : Colour
+        Colours of the terrain texture.
     texture : {"clouds", "stripes", "checks", "speckle"}
-    grain : cells of the texture across the image
-    clutter : {"rocks", "trees", "craters"}, and how many on average
-    sprite : {"disc", "arrow", "square", "cross", "diamond"}, and its colour
-    light : brightness
-    slope : how much brighter one side is than the other
-    noise : standard deviation of pixel noise, in grey levels
+    grain : int
+        Cells of the texture across the image.
+    clutter : {"rocks", "trees", "craters"}
+    n_clutter : int
+        How many of them on average.
+    sprite : {"disc", "arrow", "square", "cross", "diamond"}
+    unit : Colour
+        Of the sprite.
+    light : float, default=1
+        Brightness.
+    slope : float
+        How much brighter one side is than the other.
+    noise : float
+        Standard deviation of pixel noise, in grey levels.
     """
 
     ground: Colour

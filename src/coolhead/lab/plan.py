@@ -92,9 +92,17 @@ def check_training(
 
     Parameters
     ----------
-    path, metadata : of the archive.
-    source : the domains that the cell calls its source.
-    division, seed : how the sweep divides the rows of this cell.
+    path, metadata
+        Of the archive.
+    source : tuple of str
+        The source domains of the cell.
+    division, seed
+        How the sweep divides the rows of this cell.
+
+    Returns
+    -------
+    str or None
+        What cannot be checked, as a sentence.
     """
     sources = trained_sources(metadata)
     if sources is not None and set(sources) != set(source):
@@ -131,7 +139,7 @@ GIVEN = "given"
 class CellJob:
     """One cell: a classifier's archive, a split and a seed, and where it is kept.
 
-    `note` is what cannot be said for sure of the archive.
+    `note` says what could not be checked of the archive.
     """
 
     protocol: Protocol

@@ -29,8 +29,17 @@ def load_protocol(
 ) -> Protocol:
     """Read a protocol by the name of a bundled one or by the path of a TOML file.
 
-    settings : lines of TOML such as ``evaluation.draws=200`` that replace those keys.
-    changes : replace top-level keys, for example ``seeds=[0, 1, 2]``.
+    Parameters
+    ----------
+    name_or_path : str or Path
+    settings : sequence of str, default=()
+        Lines of TOML such as ``evaluation.draws=200`` that replace those keys.
+    **changes : object
+        Replace top-level keys, for example ``seeds=[0, 1, 2]``.
+
+    Returns
+    -------
+    Protocol
     """
     text, place = _read(name_or_path)
     try:

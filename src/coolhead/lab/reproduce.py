@@ -95,10 +95,13 @@ class Recipe:
 
     Attributes
     ----------
-    backbone, weights, size : of :func:`coolhead.lab.images.load_backbone`.
-    finetune : fields of FinetuneSettings; None leaves the network as it is, and the
-        sweep trains a head on its features for every source.
-    options : ``workers``, ``device`` and ``progress`` of the extraction.
+    backbone, weights, size
+        See :func:`coolhead.lab.images.load_backbone`.
+    finetune : dict or None
+        Fields of FinetuneSettings. With None the network is frozen, and the sweep
+        trains a head on its features for every source.
+    options : dict
+        ``workers``, ``device`` and ``progress`` of the extraction.
     """
 
     backbone: str = "efficientnet-lite0"
@@ -140,10 +143,13 @@ def plan_steps(
 
     Parameters
     ----------
-    protocol : whose roles name domains of the images.
-    images : all of them; where official lists part them into train and test and the
-        protocol trains on an archive of its own, each part has its step.
-    folder : that holds the runs.
+    protocol : Protocol
+        Its roles name domains of the images.
+    images : ImageTable
+        All images; where official lists part them into train and test and the protocol
+        trains on an archive of its own, each part has its step.
+    folder : Path
+        Holds the runs.
     recipe : Recipe
         The sweep's title tells its network.
     """

@@ -37,14 +37,17 @@ class SplitRows:
 
     Parameters
     ----------
-    archive : DomainArchive with logits, labels and usually features.
-    small : (n,) bool, the Small rows of every domain.
+    archive : DomainArchive
+        With logits, labels and usually features.
+    small : ndarray of bool of shape (n_samples,)
+        The Small rows of every domain.
     split : Split
-    reference_features : (r, d) features the classifier was trained on; the Large rows
-        of the source by default.
-    unlabelled_rows : most rows handed out without labels, so that discriminators
-        stay affordable.
-    random_state : seed of k-means and of that sampling.
+    reference_features : ndarray of shape (n_reference, n_features), default=None
+        What the classifier was trained on, by default the source's Large rows.
+    unlabelled_rows : int, default=20_000
+        Most rows that discriminators are fitted on.
+    random_state : int, default=0
+        Seed of k-means and of that sampling.
     """
 
     def __init__(

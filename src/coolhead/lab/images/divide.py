@@ -16,17 +16,24 @@ def split_large_small(
     groups: Any = "auto",
     stratify: bool = False,
 ) -> np.ndarray:
-    """(n,) boolean mask of the Small rows, drawn in each domain on its own.
+    """Draw the Small (calibration) rows of each domain on its own.
 
     Parameters
     ----------
-    archive : DomainArchive or ImageTable.
-    small : share of Small in every domain; without groups exactly ceil(small * n) rows.
-    random_state : the same seed gives the same division of a domain, whatever other
-        domains stand beside it.
-    groups : (n,) values that must not straddle; "auto" takes the archive's own, None
+    archive : DomainArchive or ImageTable
+    small : float, default=0.2
+        Share of Small rows in every domain; without groups exactly ceil(small * n).
+    random_state : int, default=0
+        The same seed gives the same division of a domain, whatever the other domains.
+    groups : array-like of shape (n_samples,), "auto" or None, default="auto"
+        Rows of one group stay together; "auto" takes the archive's own groups, None
         ignores them. Small then has as many rows as whole groups allow.
-    stratify : keep the class shares equal in both parts.
+    stratify : bool, default=False
+        Keep the class shares equal in both parts.
+
+    Returns
+    -------
+    ndarray of bool of shape (n_samples,)
 
     Examples
     --------

@@ -174,10 +174,12 @@ def extract(
 
     Parameters
     ----------
-    images : ImageTable or path of a folder
+    images : ImageTable or path-like
+        A path is that of a folder.
     backbone : Backbone or str
         A name is given to :func:`load_backbone`.
-    out : path of the archive
+    out : path-like
+        Path of the archive.
     logits : bool, default=False
         Keep the network's output as well; its width must be the number of classes.
     dtype : {"float16", "float32"}, default="float16"

@@ -348,7 +348,8 @@ def finetune_and_extract(
         Side of the images in pixels, where it is not the backbone's own.
     settings : dict
         Fields of :class:`FinetuneSettings`.
-    small, stratify, division_seed : share and draw of the Small images.
+    small, stratify, division_seed
+        Share and draw of the Small images.
         The seed is `random_state` where it is None.
     **options
         ``workers``, ``device`` and ``progress``.

@@ -47,13 +47,20 @@ class ImageTable:
 
     Attributes
     ----------
-    root : folder the paths start from
-    paths : (n,) str, relative, with forward slashes
-    labels : (n,) indices into `class_names`
-    domain_codes : (n,) indices into `domain_names`
-    roles : (n,) "train" or "test" where official lists say so, else None
-    problems : files that were left out
-    differences : classes that a domain lacks, as text
+    root : Path
+        Folder that the paths start from.
+    paths : ndarray of str of shape (n_images,)
+        Relative, with forward slashes.
+    labels : ndarray of int of shape (n_images,)
+        Indices into `class_names`.
+    domain_codes : ndarray of int of shape (n_images,)
+        Indices into `domain_names`.
+    roles : ndarray of str of shape (n_images,) or None
+        "train" or "test", of data with official lists.
+    problems : tuple of str
+        Files that were left out.
+    differences : tuple of str
+        Classes that a domain lacks, as text.
 
     Examples
     --------
@@ -291,16 +298,21 @@ def list_images(
 
     Parameters
     ----------
-    folder : a `domain/class/image` tree (Office-Home, PACS, VLCS, TerraIncognita or
-        your own), or DomainNet with its `{domain}_train.txt` and `{domain}_test.txt`,
-        which then decide on the labels.
-    skip_bad : leave unusable files out and list them in `problems`, not refuse them.
-    decode : read whole files to find images with a damaged body: some 1.5 ms each.
-    workers : threads that look into files, by default one per core.
+    folder : path-like
+        A `domain/class/image` tree (Office-Home, PACS, VLCS, TerraIncognita or your
+        own), or DomainNet with its `{domain}_train.txt` and `{domain}_test.txt`, which
+        then decide on the labels.
+    skip_bad : bool, default=False
+        Leave unusable files out and list them in `problems`, instead of an error.
+    decode : bool, default=False
+        Read whole files to find images with a damaged body: some 1.5 ms each.
+    workers : int, default=None
+        Threads that look into files, by default one per core.
 
     Returns
     -------
-    ImageTable, whose `differences` name the classes that a domain lacks.
+    ImageTable
+        Its `differences` name the classes that a domain lacks.
 
     Examples
     --------

@@ -150,7 +150,13 @@ def ece_by_split(
 ) -> Table:
     """Mean, sd and 95 % percentile interval of the resampled ECE, with marks.
 
-    n_bootstrap : resamples of the run; too few for a dagger are reported.
+    Parameters
+    ----------
+    scores : RunScores
+    published : Published, default=None
+        The paper's numbers for the same data.
+    n_bootstrap : int, default=None
+        Resamples of the run; too few for a dagger are reported.
     """
     cells = TableBuilder()
     for split, method, found in _each_result(scores):
