@@ -1,1 +1,1 @@
-"""What the site is made of, beside its pages. `extension` is the door to Sphinx."""
+"""Parts of the site beside its pages; `extension` registers them with Sphinx."""
