@@ -102,7 +102,7 @@ $(VENV)/.test: pyproject.toml constraints.txt
 $(VENV)/.docs: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(INSTALL) 'pip>=25.1'
-	$(INSTALL) -e '.[lab,torch,onnx,dask,serve]' --group docs
+	$(INSTALL) -e '.[lab,torch,onnx,dask,serve,mlflow]' --group docs
 	touch $@
 
 $(VENV)/.release: pyproject.toml constraints.txt

@@ -11,7 +11,7 @@ from site_parts.examples import stage_examples  # noqa: E402
 
 import coolhead  # noqa: E402
 
-# joblib replaces a worker of the gallery that torch made large; nothing is lost.
+# joblib replaces a worker of the gallery that torch made large, without loss.
 warnings.filterwarnings("ignore", message="A worker stopped while some jobs")
 
 project = "coolhead"
@@ -32,9 +32,10 @@ default_role = "py:obj"
 suppress_warnings = ["config.cache"]
 
 myst_heading_anchors = 3
+myst_enable_extensions = ["attrs_block"]
 
 autosummary_generate = False
-# A method stands below its class; its name alone fits beside the page.
+# Only the name of a method fits into the column beside the page.
 toc_object_entries_show_parents = "hide"
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
@@ -66,7 +67,7 @@ html_copy_source = False
 html_last_updated_fmt = None
 html_theme_options = {
     "logo": {"image_light": "_static/mark.svg", "image_dark": "_static/mark.svg"}
-    | {"text": html_title, "alt_text": "coolhead, to the first page"},
+    | {"text": html_title, "alt_text": "coolhead, start page"},
     "navbar_align": "left",
     "navigation_with_keys": False,
     "show_toc_level": 2,
@@ -77,5 +78,5 @@ html_theme_options = {
     "show_prev_next": True,
 }
 html_context = {"default_mode": "auto"}
-# Pages of the upper row that have none below them.
+# Pages of the navigation bar without pages below them.
 html_sidebars = {"index": [], "start-here": [], "which-method": []}

@@ -15,36 +15,30 @@ import coolhead
 from coolhead.cli.commands import COMMANDS, application
 from coolhead.lab import results
 
-# Rooms that are namespaces at the top, and those imported by their own name.
-ROOMS = (
+# Subpackages with public names of their own.
+MODULES = (
     *("calibrators", "baselines", "metrics", "new_domain", "shift", "datasets"),
-    *(
-        "figures",
-        "torch",
-        "dask",
-        "io",
-        "monitor",
-        "models",
-        "mlflow",
-        "lab.heads",
-        "lab.images",
-        "report",
-        "lab.report",
-    ),
+    *("figures", "torch", "dask", "io", "monitor", "models", "mlflow", "report"),
+    *("lab.heads", "lab.images", "lab.report"),
 )
+
+# Methods that a reader looks for first.
+FIRST = ("fit", "predict_proba", "predict", "confidence", "temperature", "details")
 
 
 def write(folder: Path) -> None:
     """Write every page whose text changed; Sphinx reads only those again."""
     folder.mkdir(exist_ok=True)
-    pages = {"api-coolhead.rst": api_page(coolhead, top_names())}
-    for room in ROOMS:
-        module = room_module(room)
-        names = [n for n in module.__all__ if n not in top_names()]
-        pages[f"api-{room}.rst"] = api_page(module, names)
+    pages = api_pages(coolhead, top_names())
+    for name in MODULES:
+        module = public_module(name)
+        pages |= api_pages(module, [n for n in module.__all__ if n not in top_names()])
     pages["run-files.rst"] = f"Files of a run\n==============\n\n{getdoc(results)}\n"
     pages["commands.md"] = commands_page()
     pages["messages.md"] = messages_page(Path(coolhead.__file__).parent)
+    for path in folder.iterdir():
+        if path.name not in pages:
+            path.unlink()
     for name, text in pages.items():
         path = folder / name
         if not path.exists() or path.read_text(encoding="utf-8") != text:
@@ -52,24 +46,62 @@ def write(folder: Path) -> None:
 
 
 def top_names() -> list[str]:
-    """Names of `coolhead` itself, rooms left out."""
+    """Names of `coolhead` itself, without subpackages."""
     return [n for n in coolhead.__all__ if not inspect.ismodule(getattr(coolhead, n))]
 
 
-def room_module(room: str) -> ModuleType:
-    """A namespace of the package."""
-    return import_module(f"coolhead.{room}")
+def public_module(name: str) -> ModuleType:
+    """A public subpackage or module."""
+    return import_module(f"coolhead.{name}")
 
 
-def api_page(module: ModuleType, names: list[str]) -> str:
-    """One namespace: a table of its names, then each of them."""
+def api_pages(module: ModuleType, names: list[str]) -> dict[str, str]:
+    """Return the page of a module and one page for each class with methods."""
     title = module.__name__
+    classes = {name: methods(getattr(module, name)) for name in names}
+    classes = {name: found for name, found in classes.items() if found}
     lines = [title, "=" * len(title), "", f".. automodule:: {title}", ""]
     lines += [f".. currentmodule:: {title}", "", ".. autosummary::", ""]
     lines += [f"   {name}" for name in names] + [""]
+    if classes:
+        lines += [".. toctree::", "   :hidden:", ""]
+        lines += [f"   {title}.{name}" for name in classes] + [""]
     for name in names:
-        lines += [*_entry(name, getattr(module, name)), ""]
-    return "\n".join(lines)
+        if name not in classes:
+            lines += [*_entry(name, getattr(module, name)), ""]
+    pages = {f"api-{title.removeprefix('coolhead.')}.rst": "\n".join(lines)}
+    for name, found in classes.items():
+        pages[f"{title}.{name}.rst"] = class_page(module, name, found)
+    return pages
+
+
+def methods(found: Any) -> list[str]:
+    """Public methods and properties of a class, inherited ones of the package too."""
+    if not inspect.isclass(found):
+        return []
+    names = {}
+    for base in found.__mro__:
+        if base.__module__.startswith("coolhead"):
+            for name, one in vars(base).items():
+                known = isinstance(one, property | classmethod | staticmethod)
+                if known or inspect.isfunction(one) or hasattr(one, "func"):
+                    names.setdefault(name, getdoc(one))
+    order = [name for name in FIRST if name in names] + sorted(names)
+    kept = [name for name in dict.fromkeys(order) if not name.startswith("_")]
+    return [name for name in kept if names[name]]
+
+
+def class_page(module: ModuleType, name: str, found: list[str]) -> str:
+    """One class: its docstring, a table of its methods, then each of them."""
+    lines = [name, "=" * len(name), "", f".. currentmodule:: {module.__name__}", ""]
+    lines += [f".. autoclass:: {name}", "   :show-inheritance:", ""]
+    lines += [".. rubric:: Methods", "", ".. autosummary::", ""]
+    lines += [f"   {name}.{method}" for method in found] + [""]
+    for method in found:
+        one = inspect.getattr_static(getattr(module, name), method)
+        plain = inspect.isfunction(one) or isinstance(one, classmethod | staticmethod)
+        lines.append(f".. auto{'method' if plain else 'property'}:: {name}.{method}")
+    return "\n".join(lines) + "\n"
 
 
 def _entry(name: str, found: Any) -> list[str]:
@@ -81,7 +113,7 @@ def _entry(name: str, found: Any) -> list[str]:
 def commands_page() -> str:
     """Every command with what its --help prints."""
     group: Any = typer.main.get_command(application())
-    parts = ["# Commands", "`coolhead COMMAND --help` prints what stands here."]
+    parts = ["# Commands", "The text that `coolhead COMMAND --help` prints."]
     context = group.context_class(group, info_name="coolhead")
     for name in COMMANDS:
         command = group.get_command(context, name)
@@ -96,17 +128,17 @@ def messages_page(package: Path) -> str:
     """Every text that the package raises or warns with, as its source has it."""
     parts = [
         "# Messages",
-        "Every refusal and warning of the package, room by room, with the names of "
-        "what is filled in in braces. Search this page for the words you saw.",
+        "Every error message and warning of the package, by subpackage. Expressions "
+        "in braces are filled in. Search this page for the words of a message.",
     ]
-    for room in sorted(
+    for name in sorted(
         {path.relative_to(package).parts[0] for path in _files(package)}
     ):
-        place = package / room
-        files = [place] if place.is_file() else _files(place)
+        part = package / name
+        files = [part] if part.is_file() else _files(part)
         found = sorted({text for path in files for text in messages(path)})
         if found:
-            parts.append(f"## {room.removesuffix('.py')}")
+            parts.append(f"## {name.removesuffix('.py')}")
             parts.append("\n".join(f"- {_quoted(text)}" for text in found))
     return "\n\n".join(parts) + "\n"
 
@@ -122,7 +154,7 @@ def _quoted(text: str) -> str:
 
 
 def messages(path: Path) -> Iterator[str]:
-    """Texts of the exceptions raised and the warnings given in one file."""
+    """Yield the texts of exceptions and warnings of one file."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         call = node.exc if isinstance(node, ast.Raise) else node
         if not isinstance(call, ast.Call) or not call.args:

@@ -1,4 +1,4 @@
-"""The tables of refusals on the page of statuses: every row is seen to happen."""
+"""The tables of error messages on the page of statuses are what the package says."""
 
 import json
 import re
@@ -44,23 +44,21 @@ SEEN, MISSING = table("what"), table("missing")
 
 
 def test_every_row_has_a_case():
-    assert list(SEEN) == list(CASES)
+    assert set(SEEN) <= set(CASES)
     assert set(MISSING) <= set(EXTRAS)
 
 
 @pytest.mark.parametrize("what", CASES)
-def test_said_as_written(what, tmp_path, monkeypatch):
+def test_messages_are_as_written(what, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    found, written = CASES[what](), SEEN[what][-1]
-    if found:
-        assert written == f"`{found}`"
-    else:
-        assert written.startswith("works")
+    found = CASES[what]()
+    # What works has no message, and no row.
+    assert SEEN.get(what, [""]) == ([f"`{found}`"] if found else [""])
 
 
 @pytest.fixture(scope="module")
 def saved_boosters(tmp_path_factory):
-    """A folder with a file of each, and the types to be trusted in them."""
+    """Save a model of each booster; return the folder and the types to trust."""
     folder, types = tmp_path_factory.mktemp("boosters"), []
     X = np.random.default_rng(0).normal(size=(60, 3))
     for name, booster in BOOSTERS.items():
@@ -75,11 +73,11 @@ def saved_boosters(tmp_path_factory):
     return folder, types
 
 
-# Without torch nobody gets as far as to miss onnxruntime.
+# Without torch the import of onnxruntime is never reached.
 @pytest.mark.parametrize(
     "hidden", [["onnxruntime"], [name for name in MISSING if name != "onnxruntime"]]
 )
-def test_a_missing_package_is_told_with_its_extra(hidden, saved_boosters):
+def test_a_missing_package_is_named_with_its_extra(hidden, saved_boosters):
     folder, types = saved_boosters
     script = [
         HIDE.format(hidden=hidden),
@@ -94,8 +92,8 @@ def test_a_missing_package_is_told_with_its_extra(hidden, saved_boosters):
         capture_output=True,
         text=True,
     )
-    told = [MISSING[package][1].strip("`") for package in hidden]
-    assert found.stdout.splitlines() == told, found.stderr
+    messages = [MISSING[package][1].strip("`") for package in hidden]
+    assert found.stdout.splitlines() == messages, found.stderr
 
 
 def test_every_extra_exists():

@@ -22,7 +22,7 @@ import coolhead as ch
 from coolhead.figures import style
 
 sys.path.insert(0, str(DOCS))
-from site_parts import first_screen, plain_text, reference
+from site_parts import first_screen, page_output, plain_text, reference
 from site_parts.tables import cut, find_table, names
 
 
@@ -95,20 +95,52 @@ def test_the_first_screen_is_made_anew_where_the_package_changed(tmp_path):
 
 def test_every_public_name_is_on_a_page_of_the_reference(tmp_path):
     reference.write(tmp_path)
-    for room in ("coolhead", *reference.ROOMS):
-        page = (tmp_path / f"api-{room}.rst").read_text()
-        if room == "coolhead":
-            expected = reference.top_names()
+    for part in ("coolhead", *reference.MODULES):
+        page = (tmp_path / f"api-{part}.rst").read_text()
+        if part == "coolhead":
+            module, expected = ch, reference.top_names()
         else:
-            module = reference.room_module(room)
+            module = reference.public_module(part)
             expected = set(module.__all__) - set(reference.top_names())
         for name in expected:
-            assert re.search(rf":: {name}$", page, re.M), (room, name)
+            own = tmp_path / f"{module.__name__}.{name}.rst"
+            text = own.read_text() if own.exists() else page
+            assert re.search(rf":: {name}$", text, re.M), (part, name)
     commands = (tmp_path / "commands.md").read_text()
     assert all(f"## coolhead {name}\n" in commands for name in reference.COMMANDS)
     messages = (tmp_path / "messages.md").read_text()
     assert "wanted a share between 0 and 1`" in messages
     assert messages.count("\n- ") > 300
+
+
+def test_the_page_of_a_class_has_its_inherited_methods():
+    found = reference.methods(ch.AutoCalibrator)
+    assert found[:3] == ["fit", "predict_proba", "confidence"]
+    page = reference.class_page(ch, "AutoCalibrator", found)
+    assert ".. automethod:: AutoCalibrator.fit\n" in page
+
+
+def test_output_stands_below_the_code_that_prints_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(page_output, "PAGES", ("page",))
+    text = "Text.\n\n```python\nprint(1 + 1)\n```\n\n```python\nx = 1\n```\n"
+    (tmp_path / "page.md").write_text(text)
+    page_output.write(tmp_path, tmp_path / "out", "digest of the package")
+    shown = page_output.insert(text, tmp_path / "out", "page", 0)
+    assert (
+        shown.replace("\n```{code-block} text\n:class: output\n\n2\n```\n", "") == text
+    )
+    assert page_output.insert(text, tmp_path / "out", "another", 0) == text
+
+
+def test_code_that_fails_ends_the_build(tmp_path, monkeypatch):
+    monkeypatch.setattr(page_output, "PAGES", ("page",))
+    (tmp_path / "page.md").write_text("```python\n1 / 0\n```\n")
+    with pytest.raises(RuntimeError, match=r"page: [\s\S]*ZeroDivisionError"):
+        page_output.write(tmp_path, tmp_path / "out", "digest of the package")
+
+
+def test_pages_with_output_are_pages():
+    assert set(page_output.PAGES) <= {name_of(page) for page in PAGES}
 
 
 def test_every_status_has_a_meaning():
