@@ -1,4 +1,4 @@
-"""A new user's ten minutes, timed: from `pip install` to calibrated probabilities.
+"""Time a new user's ten minutes, from `pip install` to calibrated probabilities.
 
     python scripts/ten_minutes.py dist/coolhead-0.2.0-py3-none-any.whl
 
@@ -18,16 +18,16 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 OUT = ROOT / "experiments" / "ten-minutes.md"
-# The user's own model, here one of scikit-learn, and a table of what it says.
+# The user's own model, here one of scikit-learn, and a table of its predictions.
 OWN_FILE = """
 import numpy as np, polars as pl, coolhead as ch
 from sklearn.linear_model import LogisticRegression
 data = ch.load_dataset("sentiment")
-home = data.select("amazon")
-model = LogisticRegression(max_iter=500).fit(home.features, home.labels)
+source = data.select("amazon")
+model = LogisticRegression(max_iter=500).fit(source.features, source.labels)
 def table(part):
-    said, size = model.predict_proba(part.features), part.features.shape[1]
-    named = {f"prob_{name}": said[:, k] for k, name in enumerate(part.class_names)}
+    p, size = model.predict_proba(part.features), part.features.shape[1]
+    named = {f"prob_{name}": p[:, k] for k, name in enumerate(part.class_names)}
     named |= {f"feature_{d}": part.features[:, d] for d in range(size)}
     return pl.DataFrame(named).with_columns(
         label=np.array(part.class_names)[part.labels], domain=part.domains
@@ -37,15 +37,15 @@ table(data.select("tweets")).drop("label", "domain").write_csv("new.csv")
 """
 STEPS = (
     ("an empty virtual environment", "python -m venv venv"),
-    ("install", "pip install {wheel}"),
-    ("what is there", "coolhead --help"),
+    ("install", "pip install {wheel}[lab]"),
+    ("list the commands", "coolhead --help"),
     (
-        "which method would have served",
+        "compare methods",
         "coolhead compare mine.csv --input probabilities",
     ),
     ("calibrate", "coolhead fit mine.csv --input probabilities --out cal.skops"),
-    ("what was learned", "coolhead inspect cal.skops"),
-    ("how accurate will it be there", "coolhead expect cal.skops new.csv"),
+    ("inspect", "coolhead inspect cal.skops"),
+    ("estimate the accuracy without labels", "coolhead expect cal.skops new.csv"),
     (
         "calibrated probabilities",
         "coolhead apply cal.skops new.csv --out calibrated.csv",
@@ -54,7 +54,7 @@ STEPS = (
 
 
 def run(words: list[str], folder: Path) -> float:
-    """Seconds of a command; its complaint ends this."""
+    """Return the seconds that a command takes; exit with its output if it fails."""
     programs = f"{folder / 'venv' / 'bin'}{os.pathsep}{os.environ['PATH']}"
     settings = os.environ | {"PATH": programs}
     settings.pop("PYTHONPATH", None)
@@ -70,8 +70,8 @@ def run(words: list[str], folder: Path) -> float:
 def commit() -> str:
     """The commit that is checked out, in short."""
     asked = ["git", "rev-parse", "--short", "HEAD"]
-    said = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True)
-    return said.stdout.strip() or "unknown"
+    done = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True)
+    return done.stdout.strip() or "unknown"
 
 
 def main(wheel: str) -> None:
