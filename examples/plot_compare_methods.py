@@ -1,9 +1,9 @@
 """
-Had it been the unseen one: every domain in turn
-================================================
+Compare methods on every left-out domain
+========================================
 
-One classifier, three places it was not trained on. Each is left out once; methods learn
-from the other two. The same is `coolhead compare` on the command line.
+One classifier and three domains other than its source. Each is left out once; methods
+learn from the other two. `coolhead compare` does the same on the command line.
 """
 
 # %%
@@ -16,7 +16,7 @@ from coolhead.compare import compare_methods
 data = ch.load_dataset("digits")
 data = data.rows(range(0, len(data), 4))
 scored = ch.train_head(data, "mnist").apply(data)
-away = scored.select("uci", "serif", "sans")
+others = scored.select("uci", "serif", "sans")
 methods = {
     "set-level": ch.TemperatureScaling(),
     "nearest cluster": ch.NearestClusterTemperature(8),
@@ -24,13 +24,13 @@ methods = {
     "ensemble": ch.TemperatureEnsemble(n_clusters=8),
     "shift-aware": ch.ShiftAwareTemperature(),
 }
-scores = compare_methods(away, methods, n_draws=200)
+scores = compare_methods(others, methods, n_draws=200)
 for score in scores:
     mark = "best" if score.best else "as good" if score.tied else ""
     print(f"{score.domain:6} {score.method:16} ECE {score.ece} {mark}")
 
 # %%
-# Blue is better than the classifier as it is, orange is worse.
+# Blue is better than uncalibrated, orange is worse.
 table = pl.DataFrame(
     {
         "split": [score.domain for score in scores],

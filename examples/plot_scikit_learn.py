@@ -1,6 +1,6 @@
 """
-A calibrated scikit-learn pipeline over several sites
-=====================================================
+A calibrated scikit-learn pipeline
+==================================
 
 Three simulated clinics measure the same disease with different instruments. The
 pipeline is calibrated on predictions for clinics it was not fitted on.
@@ -38,10 +38,10 @@ print(f"T = {model.calibrator_.temperature_:.2f}, {model.calibrator_.status_}")
 print(f"ECE {ch.expected_calibration_error(y, model.predict_proba(X)):.3f}")
 
 # %%
-# What it says, against how often that is so, at each clinic.
+# A reliability diagram for each clinic.
 figure, axes = plt.subplots(1, 3, figsize=(10, 3.6), sharey=True)
 for axis, name in zip(axes, ("rome", "oslo", "kyiv"), strict=True):
-    there = site == name
-    ch.reliability_curve(y[there], model.predict_proba(X[there])).plot(axis)
+    rows = site == name
+    ch.reliability_curve(y[rows], model.predict_proba(X[rows])).plot(axis)
     axis.set_title(name)
 figure.tight_layout()

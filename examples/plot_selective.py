@@ -1,9 +1,9 @@
 """
-What abstaining saves
-=====================
+Selective prediction: answer only if confident
+==============================================
 
-If only the surest rows are answered, how often are the answers right? And does the
-calibrated confidence order rows of several domains better than the raw one?
+If only the most confident rows are answered, how accurate are the answers? And does
+calibrated confidence order the rows better than uncalibrated confidence?
 """
 
 # %%
@@ -32,22 +32,22 @@ curves = {
     "calibrated": ch.metrics.risk_coverage_curve(correct, after),
 }
 for name, curve in curves.items():
-    print(f"{name}: half of the rows answered, {1 - curve.risk_at(0.5):.1%} right")
+    print(f"{name}: half of the rows answered, accuracy {1 - curve.risk_at(0.5):.1%}")
 
 # %%
-# On the right: rows at least so sure should be right at least so often, which is above
-# the diagonal. A raw confidence that falls below it promises more than it keeps.
+# On the right: the accuracy of rows above a threshold should be at least the threshold,
+# above the diagonal. Uncalibrated confidence falls below it.
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6))
 for name, curve in curves.items():
     curve.plot(left, label=name)
 left.legend()
-left.set_title("accuracy of the rows answered")
-for name, sure in {"uncalibrated": before, "calibrated": after}.items():
-    limits = np.quantile(sure, np.linspace(0, 0.95, 12))
-    kept = [correct[sure >= limit].mean() for limit in limits]
+left.set_title("accuracy of answered rows")
+for name, confidence in {"uncalibrated": before, "calibrated": after}.items():
+    limits = np.quantile(confidence, np.linspace(0, 0.95, 12))
+    kept = [correct[confidence >= limit].mean() for limit in limits]
     right.plot(limits, kept, "o-", label=name)
 right.plot([0.35, 1], [0.35, 1], "k:", lw=1)
-right.set(xlabel="answered if at least so sure", ylabel="accuracy of those")
-right.set_title("a threshold that means what it says")
+right.set(xlabel="threshold on the confidence", ylabel="accuracy above it")
+right.set_title("accuracy above a threshold")
 right.legend()
 figure.tight_layout()

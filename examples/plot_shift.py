@@ -1,9 +1,9 @@
 """
-How far is the new place from the calibration data?
-===================================================
+Measure domain shift from features
+==================================
 
-Features alone tell how much of a new batch lies outside the calibration data, and how
-strongly one would have to reweigh to get from one to the other.
+Features alone show how many rows of a new batch lie outside the calibration data, and
+how large the importance weights between both would be.
 """
 
 # %%

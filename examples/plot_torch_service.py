@@ -1,13 +1,13 @@
 """
-From a torch network to a service that watches itself
-=====================================================
+A PyTorch network as a service with a drift monitor
+===================================================
 
 A network and its data loaders, calibrated in one call, exported to ONNX, served one row
 at a time without torch, with a drift monitor in the loop.
 """
 
 # %%
-# A network that reads digits of one kind. Rows it was not trained on calibrate it.
+# A network for digits of one kind, calibrated on rows it was not trained on.
 import copy
 import tempfile
 from pathlib import Path
@@ -45,9 +45,8 @@ for _ in range(5):
         adam.step()
 
 # %%
-# Calibrated and exported. One monitor expects what the calibration domains show, and
-# tells what is stranger than they are to each other; the other expects the domain that
-# the service sees every day, and tells what is not of it.
+# Calibrate and export. One monitor raises an alarm if rows differ from the calibration
+# domains more than these differ from each other; the other expects the domain `served`.
 held_out = {
     "mnist": loader("mnist", 1, 8),
     "sans": loader("sans", 0, 8),
@@ -59,16 +58,15 @@ seen = ch.torch.collect_predictions(net, held_out)
 rows = (calibrator, seen.features, seen.domains)
 scored = {"logits": seen.logits, "labels": seen.labels}
 expecting = {
-    "stranger": ch.DriftMonitor.for_calibrator(*rows, **scored),
-    "other": ch.DriftMonitor.for_calibrator(*rows, **scored, served="mnist"),
+    "any domain": ch.DriftMonitor.for_calibrator(*rows, **scored),
+    "served": ch.DriftMonitor.for_calibrator(*rows, **scored, served="mnist"),
 }
 file = Path(tempfile.mkdtemp()) / "digits.onnx"
 outputs = ("probabilities", "logits", "features")
 ch.torch.export_onnx(calibrated, file, images, outputs=outputs)
 
 # %%
-# The service: ONNX Runtime answers, the monitors look on. Every day has monitors of
-# its own: news would be lost among the rows of all days before.
+# The service runs ONNX Runtime and updates the monitors, which are reset every day.
 session = onnxruntime.InferenceSession(file)
 app = FastAPI()
 monitors = copy.deepcopy(expecting)
@@ -87,18 +85,17 @@ def digit(pixels: list[float]) -> dict:
 @app.get("/drift")
 def drift() -> dict:
     signals = {name: monitor.check() for name, monitor in monitors.items()}
-    return {name: {"alarm": s.alarm, "told": str(s)} for name, s in signals.items()}
+    return {name: {"alarm": s.alarm, "text": str(s)} for name, s in signals.items()}
 
 
 # %%
-# Digits as on every day; from a noisy camera; of a typeface that nobody has seen; and
-# from a scanner that gives the negative. Noise and typeface are other than what is
-# served, but no stranger than the domains it was calibrated on are to each other, so
-# its confidences are meant for them, too. The negative is.
+# Usual digits, a noisy camera, an unseen typeface, and a scanner that inverts images.
+# Noise and typeface differ from the served domain, but not more than the calibration
+# domains differ from each other. The inverted images do.
 client = TestClient(app)
 mnist = digits.select("mnist").features[3::8]
 days = {
-    "as ever": mnist,
+    "usual": mnist,
     "noisy": np.clip(mnist + rng.normal(scale=0.4, size=mnist.shape), 0, 1),
     "new typeface": digits.select("serif").features,
     "negative": 1 - mnist,
@@ -107,18 +104,18 @@ alarms, shares = {}, {}
 for day, images in days.items():
     monitors = copy.deepcopy(expecting)
     answers = [client.post("/digit", json=x.tolist()).json() for x in images[:200]]
-    sure = shares[day] = np.mean([answer["confidence"] for answer in answers])
+    mean = shares[day] = np.mean([answer["confidence"] for answer in answers])
     found = client.get("/drift").json()
     alarms[day] = [name for name, signal in found.items() if signal["alarm"]]
-    print(f"{day}: {sure:.0%} sure, alarms {alarms[day]}; {found['other']['told']}")
+    print(f"{day}: mean confidence {mean:.0%}, alarms {alarms[day]}")
+    print(found["served"]["text"])
 
 # %%
-# Twelve digits of each day, how sure the service was of that day's rows, and who raised
-# the alarm.
+# Twelve digits of each day, the mean confidence, and the monitors that raised an alarm.
 fig, axes = plt.subplots(1, len(days), figsize=(9, 3), layout="constrained")
 for ax, (day, images) in zip(axes, days.items(), strict=True):
     tiles = images[:12].reshape(4, 3, 16, 16).transpose(0, 2, 1, 3).reshape(64, 48)
     ax.imshow(tiles, cmap="gray", vmin=0, vmax=1)
-    told = "no alarm" if not alarms[day] else "alarm: " + ", ".join(alarms[day])
-    ax.set_title(f"{day}\n{100 * shares[day]:.0f} % sure, {told}")
+    text = "no alarm" if not alarms[day] else "alarm: " + ", ".join(alarms[day])
+    ax.set_title(f"{day}\n{100 * shares[day]:.0f} % confidence\n{text}")
     ax.set_axis_off()

@@ -1,9 +1,10 @@
 """
-Confidence in a kind of text the classifier has never seen
-==========================================================
+Calibrate for an unseen domain
+==============================
 
-A sentiment classifier learns from Amazon reviews. Labelled movie reviews and newspaper
-comments calibrate it. Tweets are the new place, of which nothing is known beforehand.
+A sentiment classifier is trained on Amazon reviews and calibrated on labelled movie
+reviews and newspaper comments. Tweets are the unseen domain; their labels are used only
+for evaluation.
 """
 
 # %%
@@ -38,19 +39,19 @@ for name, method in methods.items():
 # The predicted class is the same for all of them; only the confidence differs.
 correct = predicted == tweets.labels
 print(f"accuracy {correct.mean():.3f}")
-for name, sure in confidence.items():
-    error = ch.expected_calibration_error(correct, sure)
-    print(f"{name:16} mean confidence {sure.mean():.3f}  ECE {100 * error:.1f} %")
+for name, found in confidence.items():
+    error = ch.expected_calibration_error(correct, found)
+    print(f"{name:16} mean confidence {found.mean():.3f}  ECE {100 * error:.1f} %")
 
 # %%
-# How sure can one be of the difference? The rows are the same, so it is paired.
+# Is the difference significant? The rows are the same, so the comparison is paired.
 result = ch.paired_bootstrap(correct, confidence, baseline="uncalibrated")
 for name, difference in result.differences.items():
     print(f"{name:16} ECE minus uncalibrated: {difference}")
 
 # %%
 figure, axes = plt.subplots(1, 4, figsize=(14, 3.6), sharey=True)
-for axis, (name, sure) in zip(axes, confidence.items(), strict=True):
-    ch.reliability_curve(correct, sure).plot(axis)
+for axis, (name, found) in zip(axes, confidence.items(), strict=True):
+    ch.reliability_curve(correct, found).plot(axis)
     axis.set_title(name)
 figure.tight_layout()

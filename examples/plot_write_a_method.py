@@ -1,6 +1,6 @@
 """
-A method of your own
-====================
+Write your own method
+=====================
 
 A method is a function T(x) > 0. This one learns how the temperature grows with the
 distance from the calibration data's centre, in five rings.
@@ -18,7 +18,7 @@ class Rings(TemperatureCalibrator):
     """A temperature for each of five rings around the centre of the features."""
 
     takes = ("features",)
-    uses_features = True  # to predict, too, not only to learn
+    uses_features = True  # predictions need features, too
 
     def _learn(self, data: CalibrationData) -> None:
         self.centre_ = data.features.mean(axis=0)
@@ -61,8 +61,8 @@ for name, method in methods.items():
 figure, (left, right) = plt.subplots(1, 2, figsize=(8.4, 3.2))
 left.bar(range(1, 6), methods["rings"].temperatures_)
 left.set(xlabel="ring, from the centre outwards", ylabel="temperature")
-left.set_title("what it learned")
+left.set_title("temperatures")
 right.barh(list(errors), list(errors.values()))
 right.set(xlabel="ECE on tweets (%)")
-right.set_title("what it is worth in a new place")
+right.set_title("error in a new domain")
 figure.tight_layout()

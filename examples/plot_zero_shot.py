@@ -2,10 +2,10 @@
 A zero-shot classifier
 ======================
 
-CLIP and its kin have no classes of their own: an input is compared with a prompt for
-each class, and cosine similarities times a scale are the logits. The scale, 100 in
-CLIP, was learned for another task, so the confidence means little until it is
-calibrated; here on texts, embedded by a sentence encoder (all-MiniLM-L6-v2).
+Models like CLIP compare an input with a prompt for each class; cosine similarities
+times a scale are the logits. The scale, 100 in CLIP, was learned for another task, so
+the confidence needs calibration. Here for texts, embedded by a sentence encoder
+(all-MiniLM-L6-v2).
 """
 
 # %%
@@ -33,14 +33,14 @@ prompts = unit(np.array([group.mean(axis=0) for group in groups]))
 logits = 100 * embedded @ prompts.T
 
 # %%
-# Each place is new once; a few hundred labelled texts of each of the others calibrate.
-# The embeddings are the features.
+# Each domain is the new one once; the calibrator is fitted on a few hundred labelled
+# texts of each of the others. The embeddings are the features.
 rng = np.random.default_rng(0)
 ece = {}
 figure, axes = plt.subplots(1, 4, figsize=(12, 3.2), layout="constrained")
-for place, axis in zip(texts.domain_names, axes, strict=True):
-    others = np.flatnonzero((texts.domains != place) & ~is_prompt)
-    seen, new = rng.choice(others, 1500, replace=False), texts.domains == place
+for target, axis in zip(texts.domain_names, axes, strict=True):
+    others = np.flatnonzero((texts.domains != target) & ~is_prompt)
+    seen, new = rng.choice(others, 1500, replace=False), texts.domains == target
     calibrator = ch.AutoCalibrator().fit(
         logits[seen],
         texts.labels[seen],
@@ -49,14 +49,15 @@ for place, axis in zip(texts.domain_names, axes, strict=True):
     )
     before = softmax(logits[new], axis=1)
     after = calibrator.predict_proba(logits[new], embedded[new])
-    ece[place] = [
+    ece[target] = [
         ch.expected_calibration_error(texts.labels[new], p) for p in (before, after)
     ]
     right = np.mean(before.argmax(axis=1) == texts.labels[new])
     print(
-        f"{place}: {right:.0%} right, {before.max(axis=1).mean():.0%} sure before, "
+        f"{target}: accuracy {right:.0%}, mean confidence "
+        f"{before.max(axis=1).mean():.0%} before, "
         f"{after.max(axis=1).mean():.0%} after; T = {calibrator.temperature_:.0f}, "
-        f"ECE {ece[place][0]:.2f} → {ece[place][1]:.2f}"
+        f"ECE {ece[target][0]:.2f} → {ece[target][1]:.2f}"
     )
     ch.reliability_curve(texts.labels[new], after).plot(axis)
-    axis.set_title(place)
+    axis.set_title(target)

@@ -1,9 +1,8 @@
-"""Every link inside the built site leads to a file, and to a place in it.
+"""Check that every internal link of the built site leads to a file and an anchor.
 
     python scripts/check_links.py build/docs
 
-Needs no network: links to other sites are not followed. Leaves with the number of
-findings.
+Links to other sites are not followed. Exits with the number of broken links.
 """
 
 import sys
@@ -13,12 +12,12 @@ from urllib.parse import unquote, urlsplit
 
 
 class Links(HTMLParser):
-    """Where a page leads to, and the places in it that have a name."""
+    """The links and the anchors of a page."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
         self.targets: list[str] = []
-        self.places: set[str] = set()
+        self.anchors: set[str] = set()
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list) -> None:
@@ -26,11 +25,11 @@ class Links(HTMLParser):
             if name in ("href", "src") and value:
                 self.targets.append(value)
             if name == "id" or (name == "name" and tag == "a"):
-                self.places.add(value)
+                self.anchors.add(value)
 
 
 def broken_links(site: Path) -> list[str]:
-    """Each as a sentence, with the page that it stands on."""
+    """Return a sentence for each broken link, with its page."""
     pages = {
         path: Links(path.read_text(encoding="utf-8"))
         for path in sorted(site.rglob("*.html"))
@@ -48,15 +47,15 @@ def broken_links(site: Path) -> list[str]:
                 found.append(f"{where}: there is no such file")
             elif goal in pages and unquote(parts.fragment) not in {
                 "",
-                *pages[goal].places,
+                *pages[goal].anchors,
             }:
-                found.append(f"{where}: there is no such place")
+                found.append(f"{where}: there is no such anchor")
     return found
 
 
 def main(site: str) -> None:
     found = broken_links(Path(site).resolve())
-    print("\n".join(found) or "every link inside leads somewhere")
+    print("\n".join(found) or "no broken links")
     raise SystemExit(min(len(found), 99))
 
 

@@ -1,10 +1,10 @@
-"""Open the built site in Chromium: no errors, no network, nothing missing or too wide.
+"""Check the built site in Chromium: errors, network access, missing or wide content.
 
     python scripts/look_at_site.py build/docs build/screenshots
 
-Pages of every kind, in light and dark, at 400 and 1400 pixels, a picture of each; and
-every other page once, on a telephone. The site is served on this machine alone, as
-readers get it. Leaves with the number of findings.
+Pages of every kind are opened in light and dark, at 400 and 1400 pixels, with a
+screenshot each; every other page once at 400 pixels. The site's search must find the
+words of `SEARCHED`. Exits with the number of findings.
 """
 
 import shutil
@@ -25,10 +25,16 @@ PAGES = (
     "paper-reproduced.html",
     "statuses.html",
     "gallery/index.html",
-    "gallery/plot_new_domain.html",
+    "gallery/new/plot_new_domain.html",
     "reference/api-coolhead.html",
     "reference/commands.html",
+    "reference/coolhead.AutoCalibrator.html",
     "search.html?q=temperature",
+)
+# Words that readers search for.
+SEARCHED = (
+    *("pytorch", "gpu", "quickstart", "tutorial", "overconfident"),
+    *("reliability diagram", "temperature scaling", "domain shift"),
 )
 WIDTHS = (400, 1400)
 THEMES = ("light", "dark")
@@ -54,7 +60,7 @@ return {
 
 
 def open_browser(profile: str):
-    """A browser that keeps what pages complain of."""
+    """Open a browser that records the messages of pages."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
@@ -69,15 +75,15 @@ def open_browser(profile: str):
 
 
 class Silent(SimpleHTTPRequestHandler):
-    """Serves files and prints nothing."""
+    """Serve files and log nothing."""
 
     def log_message(self, format: str, *words: object) -> None:
-        """Requests are no news."""
+        """Log nothing."""
 
 
 @contextmanager
 def served(site: Path) -> Iterator[str]:
-    """Address of the site as long as it is looked at."""
+    """Serve the site and yield its address."""
     handler = partial(Silent, directory=str(site))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         Thread(target=server.serve_forever, daemon=True).start()
@@ -86,7 +92,7 @@ def served(site: Path) -> Iterator[str]:
 
 
 def look(driver, site: Path, address: str, pictures: Path) -> list[str]:
-    """Every finding as a sentence."""
+    """Return a sentence for every finding."""
     found = []
     for width in WIDTHS:
         for theme in THEMES:
@@ -98,6 +104,9 @@ def look(driver, site: Path, address: str, pictures: Path) -> list[str]:
                 name = page.partition("?")[0].replace("/", "-").removesuffix(".html")
                 driver.save_screenshot(str(pictures / f"{name}-{width}-{theme}.png"))
     set_screen(driver, WIDTHS[0], THEMES[0])
+    for words in SEARCHED:
+        driver.get(f"{address}/search.html?q={words.replace(' ', '+')}")
+        found += [f"search {words!r}: {one}" for one in complaints(driver, "?q=")]
     for path in sorted(site.rglob("*.html")):
         page = path.relative_to(site).as_posix()
         if page not in PAGES and not page.startswith("_static"):
@@ -107,7 +116,7 @@ def look(driver, site: Path, address: str, pictures: Path) -> list[str]:
 
 
 def set_screen(driver, width: int, theme: str) -> None:
-    """So many pixels across, in light or dark."""
+    """Set the width in pixels and the theme."""
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     media = {"features": [{"name": "prefers-color-scheme", "value": theme}]}
@@ -115,7 +124,7 @@ def set_screen(driver, width: int, theme: str) -> None:
 
 
 def complaints(driver, page: str) -> list[str]:
-    """What is wrong with the page that is open."""
+    """Return what is wrong with the open page."""
     from selenium.webdriver.support.ui import WebDriverWait
 
     if "?q=" in page:
@@ -142,7 +151,7 @@ def main(site: str, pictures: str) -> None:
             found = look(driver, Path(site), address, Path(pictures))
         finally:
             driver.quit()
-    print("\n".join(found) or "nothing to complain of")
+    print("\n".join(found) or "no findings")
     raise SystemExit(min(len(found), 99))
 
 

@@ -17,22 +17,22 @@ from typing import Any
 from coolhead.io.files import atomic_path
 
 PAGE = Path(__file__).parent.parent / "docs" / "faults.md"
-TOP = """# What it survives
+TOP = """# Fault tests
 
-Written by `scripts/write_faults_page.py` from what `tests/faults` noted: in the
-ordinary tests, or many times over in `make test-long`. A number says how often a fault
-was tried; each of them was survived: the same bits in the end, nothing half-written, no
-traceback, the right exit code. A dash: not tried in the run this page was written from.
+Written by `scripts/write_faults_page.py` from the notes of `tests/faults`, in the
+ordinary tests or in `make test-long`. A number says how often a fault was tried. Each
+time the result was the same, no file was half-written, no traceback was shown, and the
+exit code was right. A dash: not tried in that run.
 
 """
 NOTES = """
 Killed commands get `kill -9` between a quarter and the end of their usual time,
 several times in a row, and are then started again. The full disk is a file system in
-memory of 64 kB, of which 4 kB are left; the read-only one is mounted so, since
-permissions do not bind an administrator. Where mounting is not allowed, limits on
+memory of 64 kB, of which 4 kB are free; the read-only one is mounted, because
+permissions do not restrict an administrator. Where mounting is not allowed, limits on
 file size and permissions stand in for both (`tests/faults/test_hostile_files.py`).
 The clock jumps inside the process alone. Two processes in one place either share the
-work or the second is told who is there. A worker of Dask that dies in the middle of a
+work or the second stops with a message. A worker of Dask that dies in the middle of a
 fit is tried in `tests/dask_cluster`.
 """
 

@@ -1,8 +1,8 @@
-"""Write the README's picture: reliability before and after, in a domain never seen.
+"""Write the README's picture: reliability in an unseen domain, before and after.
 
     python scripts/write_readme_picture.py
 
-The first page of the site shows the same, measured while it is built.
+The start page of the site shows the same, drawn while it is built.
 """
 
 import sys

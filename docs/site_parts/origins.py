@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 SHOWN = re.compile(r"^```{(?:include|measured)} (\S*experiments/\S+)$", re.M)
 TITLE = re.compile(r"^# (.+)$", re.M)
-# Kept as they were written down; their own first lines say from where.
+# Kept as written; their own first lines name the source.
 HISTORY = "development-history.md"
 
 
 class Origin(NamedTuple):
-    """The sentence above what a benchmark printed, in its parts."""
+    """The parts of the sentence above the output of a benchmark."""
 
     command: str
     day: str
@@ -20,7 +20,7 @@ class Origin(NamedTuple):
 
 
 def origin(text: str) -> Origin | None:
-    """Where the figures of a file come from; None where the file does not say."""
+    """Return where the figures of a file come from, None if it is not written."""
     parts = (
         re.search(r"^Written by `([^`]+)`", text, re.M),
         re.search(r" on (\d{4}-\d\d-\d\d)", text),
@@ -44,13 +44,14 @@ def as_table(docs: Path) -> str:
     """A line for every measured file, as Markdown."""
     lines = ["| file | written by | day | commit | shown on |", "|---|---|---|---|---|"]
     for file, pages in sorted(pages_by_file(docs).items()):
-        said = origin(file.read_text(encoding="utf-8"))
-        if said is None:
-            said = Origin("", "", "")
-        command = f"`{said.command}`" if said.command else "by hand, see there"
+        known = origin(file.read_text(encoding="utf-8"))
+        if known is None:
+            known = Origin("", "", "")
+        command = f"`{known.command}`" if known.command else "by hand"
         shown = ", ".join(_link(page, docs) for page in pages)
-        day = said.day.replace("-", "\N{NON-BREAKING HYPHEN}")
-        lines.append(f"| `{file.name}` | {command} | {day} | {said.commit} | {shown} |")
+        day = known.day.replace("-", "\N{NON-BREAKING HYPHEN}")
+        cells = (f"`{file.name}`", command, day, known.commit, shown)
+        lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""The text of pages and docstrings, as Sphinx shall read it."""
+"""Prepare the text of pages and docstrings for Sphinx."""
 
 import re
 from pathlib import Path
@@ -11,12 +11,12 @@ SHOWN = {
     "../CONTRIBUTING.md": "contributing.md",
     "../SECURITY.md": "security.md",
 }
-# Pages that scripts write from runs: listed where they are there.
+# Pages that scripts write from runs, listed if they exist.
 OPTIONAL = ("paper-reproduced", "protocol")
 
 
 def prepare_page(app: Any, page: str, source: list[str]) -> None:
-    """Lead links that leave docs/ on GitHub to pages; leave out what is not there."""
+    """Point links that leave docs/ to pages; leave out pages that do not exist."""
     text = source[0]
     for target, shown in SHOWN.items():
         text = re.sub(rf"\]\({re.escape(target)}\)", f"](/{shown})", text)
@@ -29,9 +29,9 @@ def prepare_page(app: Any, page: str, source: list[str]) -> None:
 def escape_docstring(
     app: Any, kind: str, name: str, found: Any, options: Any, lines: list[str]
 ) -> None:
-    """Names like `temperature_` and |bars| are plain words in our docstrings.
+    """Escape names like `temperature_` and |bars|.
 
-    To reStructuredText they would be a link and a substitution.
+    reStructuredText would read a link and a substitution.
     """
     example = False
     for number, line in enumerate(lines):
@@ -50,5 +50,5 @@ def _escape(words: str) -> str:
 def skip_generated(
     app: Any, kind: str, name: str, found: Any, skip: bool, options: Any
 ) -> bool | None:
-    """Leave out what scikit-learn adds to every estimator: set_fit_request and such."""
+    """Leave out the methods that scikit-learn generates, such as set_fit_request."""
     return True if re.fullmatch(r"set_\w+_request", name) else None

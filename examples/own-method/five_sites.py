@@ -1,4 +1,4 @@
-"""Data of one's own: five sites that drift apart."""
+"""Your own data: five sites with increasing shift."""
 
 import numpy as np
 

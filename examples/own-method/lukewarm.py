@@ -1,4 +1,4 @@
-"""Half way, in log T, from the classifier as it is to one temperature for all."""
+"""A temperature half way, in log T, between uncalibrated and set-level."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from coolhead.calibrators import CalibrationData, TemperatureCalibrator
 
 
 class Lukewarm(TemperatureCalibrator):
-    """Gets `data.logits` and `data.labels`; `takes = ("features",)` would get more."""
+    """Fit on `data.logits` and `data.labels`; `takes = ("features",)` adds features."""
 
     label = "Lukewarm"
 

@@ -8,20 +8,20 @@ import pytest
 
 SCRIPTS = sorted((Path(__file__).parents[2] / "examples").glob("plot_*.py"))
 
-# What a script is there to show, of the names it leaves behind.
+# What a script must show, in the names it leaves behind.
 SHOWN = {
     "plot_torch_service": lambda left: (
         left["alarms"]
         == {
-            "as ever": [],
-            "noisy": ["other"],
-            "new typeface": ["other"],
-            "negative": ["stranger", "other"],
+            "usual": [],
+            "noisy": ["served"],
+            "new typeface": ["served"],
+            "negative": ["any domain", "served"],
         }
     ),
     # Over twelve draws of its rows the ratio is 0.25 to 0.69.
     "plot_segmentation": lambda left: (
-        left["ece"]["calibrated"] < left["ece"]["classifier alone"] * 2 / 3
+        left["ece"]["calibrated"] < left["ece"]["uncalibrated"] * 2 / 3
     ),
     "plot_zero_shot": lambda left: all(
         after < before / 3 for before, after in left["ece"].values()
