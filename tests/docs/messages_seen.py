@@ -1,6 +1,6 @@
-"""What people did with their own things, done again: cases of the page of statuses.
+"""Cases of the page of statuses: calls that users tried.
 
-Each function returns what the package says about it, or "" where it simply works.
+Each function returns the error message or warning, "" if there is none.
 """
 
 import sys
@@ -29,7 +29,7 @@ BOOSTER = HistGradientBoostingClassifier(max_iter=2, min_samples_leaf=5)
 
 
 def said(work, *arguments):
-    """The one sentence of a refusal."""
+    """Return the error message of a call, or nothing."""
     try:
         work(*arguments)
     except Exception as error:
