@@ -96,7 +96,7 @@ def test_a_new_domain_of_it_or_a_refusal_by_name(fits, name, run, tmp_path):
     saved, new = tmp_path / "cal.skops", tmp_path / "new.npz"
     ch.save_calibrator(calibrator, saved)
     np.savez(new, logits=logits, features=features)
-    code, told, complaint = run("expect", saved, new)
+    code, printed, complaint = run("expect", saved, new)
     if name not in WITH_T:
         assert code == 1 and type(calibrator).__name__ in complaint
         with pytest.raises(TypeError, match=type(calibrator).__name__):
@@ -105,7 +105,7 @@ def test_a_new_domain_of_it_or_a_refusal_by_name(fits, name, run, tmp_path):
     assert code == 0, complaint
     there = ch.NewDomain(calibrator, logits, features)
     assert (there.outside is not None) == calibrator.uses_features
-    assert str(there) in told
+    assert str(there) in printed
     rows = there.rows_to_label(40)
     answer = there.with_labels(rows, ROWS["labels"][rows]).calibrator
     line = np.log(calibrator.temperature(logits, features))

@@ -101,7 +101,7 @@ def test_mistakes_are_named(model, new):
         ValueError, match="labels holds 'cow' in row 0, which is no class"
     ):
         there.with_labels([0], ["cow"])
-    with pytest.raises(ValueError, match="makes its own out of X; wanted X alone"):
+    with pytest.raises(ValueError, match="makes its own; wanted its inputs alone"):
         NewDomain(model, X, X)
     with pytest.raises(ValueError, match="features is given with a Calibrated"):
         learn_evidence(model, X, y, features=X)

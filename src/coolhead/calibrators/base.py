@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from coolhead.calibrators.class_offsets import used_offsets
 from coolhead.calibrators.data import CalibrationData, refuse_source
 from coolhead.calibrators.evidence import summarise
+from coolhead.calibrators.fitted import FittedMethods
 from coolhead.calibrators.left_out import OutOfDomain
 from coolhead.calibrators.parameters import check_parameters
 from coolhead.display import SummarisedFit
@@ -118,7 +119,7 @@ class PredictionDetails(NamedTuple):
     distance: np.ndarray | None = None
 
 
-class Calibrator(SummarisedFit, BaseEstimator):
+class Calibrator(SummarisedFit, FittedMethods, BaseEstimator):
     """Learns from labelled rows, gives calibrated probabilities.
 
     A subclass says once what it takes, out of "features", "source", "reference" and

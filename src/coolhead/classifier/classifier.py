@@ -1,5 +1,6 @@
 """What `CalibratedClassifier` accepts."""
 
+import copy
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,11 +29,14 @@ from coolhead.calibrators.data import (
     fresh,
 )
 from coolhead.calibrators.evidence import Evidence, keep_evidence
+from coolhead.calibrators.fitted import FittedMethods
 from coolhead.calibrators.parameters import check_parameters
 from coolhead.classifier.features import (
     estimator_features,
     prepare_features,
     prepare_leaves,
+    split_column,
+    without_column,
 )
 from coolhead.classifier.training import (
     EstimatorFits,
@@ -87,7 +91,9 @@ def _calibrator_has_temperature(classifier: "CalibratedClassifier") -> bool:
     return calibrator is None or hasattr(calibrator, "temperature")
 
 
-class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class CalibratedClassifier(
+    FittedMethods, ClassifierMixin, MetaEstimatorMixin, BaseEstimator
+):
     """A classifier and a calibrator behind the ordinary `fit(X, y)`.
 
     The calibrator never sees rows the estimator was fitted on. A class that the
@@ -123,6 +129,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         are the columns that the calibrator sees.
     status_ : str, that of the calibrator.
     preparation_ : how features are made of X; None where they are not prepared.
+    domain_column_ : name of the column of X that held the domains, or None.
     n_calibration_rows_ : rows the calibrator was fitted on.
 
     Examples
@@ -143,6 +150,8 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     estimator_classes_: np.ndarray
     preparation_: Any
     calibrator_: Any
+    # None of classifiers that were saved by version 0.2, too.
+    domain_column_: str | None = None
 
     def __init__(
         self,
@@ -166,10 +175,20 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         X: Any,
         y: Any,
         *,
-        sample_domain: ArrayLike | None = None,
+        sample_domain: ArrayLike | str | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Fit the estimator, then the calibrator on rows the estimator did not see."""
+        """Fit the estimator, then the calibrator on rows the estimator did not see.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (n_samples, n_columns)
+        y : array-like of shape (n_samples,)
+        sample_domain : array-like of shape (n_samples,) or str, default=None
+            Domain of each row, or the name of a column of X that holds it. The
+            estimator does not see that column, and prediction does not need it.
+        sample_weight : array-like of shape (n_samples,), default=None
+        """
         data = self._fit_estimator(X, y, sample_domain, sample_weight)
         fit_with(self.calibrator_, data)
         keep_evidence(self.calibrator_, data)
@@ -183,7 +202,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         X: Any,
         y: Any,
         *,
-        sample_domain: ArrayLike | None = None,
+        sample_domain: ArrayLike | str | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> CalibrationData:
         """What the calibrator learns from in `fit`, found again with the same folds.
@@ -252,7 +271,14 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def features_of(self, X: Any) -> np.ndarray:
         """What a calibrator that uses features sees of X, (n, d)."""
         check_is_fitted(self)
+        X = without_column(X, self.domain_column_)
         return estimator_features(self.estimator_, X, self.features, self.preparation_)
+
+    def with_calibrator(self, calibrator: Any) -> Self:
+        """Return the same classifier with another fitted calibrator."""
+        moved = copy.copy(self)
+        moved.calibrator_ = calibrator
+        return moved
 
     def _fit_estimator(
         self, X: Any, y: Any, sample_domain: Any, sample_weight: Any
@@ -261,6 +287,10 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         usual = AutoCalibrator() if self.calibrator is None else self.calibrator
         self.calibrator_ = fresh(check_calibrator(usual))
         X, y = check_rows(X, y)
+        self.domain_column_ = None
+        if isinstance(sample_domain, str):
+            self.domain_column_ = sample_domain
+            X, sample_domain = split_column(X, sample_domain)
         weights = check_weights(sample_weight, len(y))
         domains = (
             None if sample_domain is None else check_domains(sample_domain, len(y))
@@ -298,6 +328,7 @@ class CalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def _query(self, X: Any) -> tuple[np.ndarray, Any]:
         """Logits of X in the calibrator's columns, and features if it uses them."""
         check_is_fitted(self)
+        X = without_column(X, self.domain_column_)
         fitted = Fitted(self.estimator_, self.estimator_classes_)
         logits = estimator_logits(fitted, X, self.calibrated_classes)
         return logits, self._features(X)

@@ -12,6 +12,7 @@ from sklearn.decomposition import TruncatedSVD
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.utils import _safe_indexing
 
 from coolhead.models.reading import check_leaves, leaves_of
 from coolhead.numerics.checks import check_features, is_missing
@@ -119,6 +120,26 @@ def is_plain(X: Any) -> bool:
     if array.dtype.kind == "O":
         return all(isinstance(v, Real) and isfinite(v) for v in array.flat)
     return array.dtype.kind in "fiub" and bool(np.isfinite(array).all())
+
+
+def split_column(X: Any, name: str) -> tuple[Any, Any]:
+    """Return a frame without the column of this name, and the column."""
+    names: list[Any] = list(getattr(X, "columns", ()))
+    if names.count(name) != 1:
+        listed = ", ".join(map(str, names[:5])) or f"none: it is a {type(X).__name__}"
+        raise ValueError(
+            f"sample_domain is {name!r}, the name of {names.count(name)} columns of X "
+            f"(columns found: {listed}); wanted the name of one column, or the domain "
+            "of each row"
+        )
+    return without_column(X, name), X[name]
+
+
+def without_column(X: Any, name: str | None) -> Any:
+    """Return a frame without the column of this name; anything else as it is."""
+    names = list(getattr(X, "columns", ()))
+    kept = [place for place, found in enumerate(names) if found != name]
+    return X if len(kept) == len(names) else _safe_indexing(X, kept, axis=1)
 
 
 def _columns(X: Any) -> dict[str, Any]:

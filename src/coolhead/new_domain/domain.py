@@ -160,9 +160,9 @@ class NewDomain:
 
     Parameters
     ----------
-    calibrator : TemperatureCalibrator or CalibratedClassifier
+    calibrator : TemperatureCalibrator, CalibratedClassifier or CalibratedModule
         Fitted. A `CalibratedClassifier` takes X in place of logits and features, and
-        labels by its own class names.
+        labels by its own class names; a `CalibratedModule` takes a data loader.
     logits : array-like of shape (n_samples, n_classes)
         Rows of the new domain. Unlabelled target data: they change the result unless
         `use` leaves out "batch".
@@ -188,8 +188,8 @@ class NewDomain:
         Expected accuracy of the classifier's own predictions.
     class_offsets : ndarray of shape (n_classes,) or None
         Added to the scaled logits in this domain.
-    calibrator : TemperatureCalibrator or CalibratedClassifier
-        The calibrator corrected for this domain. It predicts, saves and exports.
+    calibrator, model : TemperatureCalibrator, CalibratedClassifier or CalibratedModule
+        What was given, corrected for this domain. It predicts, saves and exports.
     estimates : dict of str to Estimate
         Estimates of the accuracy before labels, and their scales.
     outside : Coverage or None
@@ -232,7 +232,7 @@ class NewDomain:
         self._state = DomainState(
             given,
             plain,
-            evidence or getattr(calibrator, "evidence_", None),
+            evidence or getattr(given.model or given.calibrator, "evidence_", None),
             use,
             find_strata(seen.confidence),
             *(np.empty(0, np.intp), np.empty(0, np.intp)),
@@ -301,6 +301,11 @@ class NewDomain:
     def calibrator(self) -> Any:
         """The calibrator corrected for this domain."""
         return self._state.calibrator
+
+    @property
+    def model(self) -> Any:
+        """What was given, corrected for this domain: the same as `calibrator`."""
+        return self.calibrator
 
     def by_class(self) -> dict[Any, GroupAccuracy]:
         """Expected accuracy of the rows predicted as each class (its precision)."""

@@ -1,6 +1,5 @@
 """The rows of a new domain, and what evidence says of them."""
 
-import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
@@ -72,6 +71,8 @@ class Inputs(NamedTuple):
         Names of the columns as given, perhaps in another order.
     model : CalibratedClassifier or None
         The classifier around the calibrator.
+    network : CalibratedModule or None
+        The network around the calibrator.
     """
 
     calibrator: Any
@@ -80,6 +81,7 @@ class Inputs(NamedTuple):
     classes: np.ndarray | None
     columns: Names | None = None
     model: CalibratedClassifier | None = None
+    network: Any = None
 
     @property
     def offsets(self) -> np.ndarray | None:
@@ -115,26 +117,28 @@ class Inputs(NamedTuple):
         return columns if self.model is None else self.model._all_classes(columns)
 
     def around(self, calibrator: Any) -> Any:
-        """Return the classifier, if there is one, with another calibrator."""
-        if self.model is None:
-            return calibrator
-        moved = copy.copy(self.model)
-        moved.calibrator_ = calibrator
-        return moved
+        """Return the classifier or network, if there is one, with this calibrator."""
+        outer = self.network or self.model
+        return calibrator if outer is None else outer.with_calibrator(calibrator)
 
 
 def read_inputs(calibrator: Any, logits: Any, features: Any) -> Inputs:
-    """Check the rows of a batch, or the X of a classifier."""
+    """Check the rows of a batch, or the inputs of a classifier or network."""
+    wrapped = hasattr(calibrator, "with_calibrator")
+    if wrapped and features is not None:
+        raise ValueError(
+            f"features is given with a {type(calibrator).__name__}, which makes its "
+            "own; wanted its inputs alone"
+        )
     if isinstance(calibrator, CalibratedClassifier):
-        if features is not None:
-            raise ValueError(
-                "features is given with a CalibratedClassifier, which makes its own "
-                "out of X; wanted X alone"
-            )
         model, (logits, features) = calibrator, calibrator._query(logits)
         inner = check_calibrator(model.calibrator_, temperature=True)
         found = _check(inner, logits, features)
         return Inputs(inner, *found, model.calibrated_classes, model=model)
+    if wrapped:
+        logits, features = calibrator.outputs_of(logits)
+        found = read_inputs(calibrator.calibrator, logits, features)
+        return found._replace(network=calibrator)
     check_calibrator(calibrator, temperature=True)
     columns = column_names(logits)
     names = wanted_classes(columns, getattr(calibrator, "class_names_", None))

@@ -1,22 +1,34 @@
 """A network with calibrated probabilities in place of its logits."""
 
+import hashlib
+import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import wraps
 from inspect import Parameter, signature
+from pathlib import Path
 from types import MethodType
-from typing import Any
+from typing import Any, Self
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from coolhead.calibrators.fitted import FittedMethods
+from coolhead.extras import needs
+from coolhead.io.calibrators import load_calibrator, read_header
+from coolhead.io.files import atomic_path, check_input, check_output_folder
 from coolhead.models.dense import find_class_axis
+from coolhead.models.libraries import batches, call, frozen
 from coolhead.models.outputs import scores_in
+from coolhead.numerics.checks import readable
 from coolhead.torch.features import Capture, classes_last, pool, rows_at
 from coolhead.torch.softmax import CalibratedSoftmax, ModuleDetails
 
+NETWORK, CALIBRATOR = "network.safetensors", "calibrator.skops"
 
-class CalibratedModule(nn.Module):
+
+class CalibratedModule(FittedMethods, nn.Module):
     """A network that returns calibrated probabilities.
 
     It starts in evaluation mode: logits with dropout are not the logits that were
@@ -95,9 +107,100 @@ class CalibratedModule(nn.Module):
         probabilities = _at_positions(found.probabilities, logits)
         return ModuleDetails(probabilities, logits, temperature, covered, features)
 
+    def outputs_of(self, loader: Any) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return logits and, if they are used, features of all rows of a loader.
+
+        Parameters
+        ----------
+        loader : DataLoader, or one batch
+            Batches are inputs, or tuples that begin with them; labels are not read.
+        """
+        parts = []
+        with frozen(self.model):
+            for batch in batches(loader):
+                logits, features = self._split(call(self.model, batch))
+                if logits.ndim > 2:
+                    logits, features = rows_at(logits, features)
+                known = [part for part in (logits, features) if part is not None]
+                parts.append([np.asarray(readable(part, "outputs")) for part in known])
+        if not parts:
+            raise ValueError("the loader gave no batch; wanted at least one")
+        logits, *features = map(np.concatenate, zip(*parts, strict=True))
+        return logits, features[0] if features else None
+
+    def with_calibrator(self, calibrator: Any) -> "CalibratedModule":
+        """Return the same network with another fitted calibrator."""
+        return CalibratedModule(self.model, calibrator, self.feature_layer)
+
+    def monitor(self, *rows: Any, **settings: Any) -> Any:
+        """Return the `DriftMonitor` of the calibrator; see `FittedMethods`."""
+        return self.calibrator.monitor(*rows, **settings)
+
+    def save(self, path: str | os.PathLike, **settings: Any) -> None:
+        """Write the calibrator and the weights of the network into a folder.
+
+        Parameters
+        ----------
+        path : str or path-like
+            Folder, which is made if it does not exist.
+        **settings
+            Other arguments of `save_calibrator`.
+        """
+        folder = check_output_folder(path)
+        folder.mkdir(parents=True, exist_ok=True)
+        with needs("save"):
+            from safetensors.torch import save_model
+        with atomic_path(folder / NETWORK) as temporary:
+            save_model(self.model, str(temporary))
+        # A kill between the two files leaves a pair that `load` refuses.
+        about = {
+            "weights": _digest(folder / NETWORK),
+            "feature_layer": self.feature_layer,
+        }
+        metadata = {**(settings.pop("metadata", None) or {}), **about}
+        self.calibrator.save(folder / CALIBRATOR, metadata=metadata, **settings)
+
+    @classmethod
+    def load(
+        cls, folder: str | os.PathLike, model: nn.Module, *, trusted: Sequence[str] = ()
+    ) -> Self:
+        """Read a folder written by `save`; nothing in it is executed.
+
+        Parameters
+        ----------
+        folder : str or path-like
+        model : torch.nn.Module
+            A network of the same architecture, whose weights are replaced.
+        trusted : sequence of str, default=()
+            As for `load_calibrator`.
+        """
+        weights = check_input(Path(folder) / NETWORK, "the weights that save wrote")
+        calibrator = load_calibrator(Path(folder) / CALIBRATOR, trusted=trusted)
+        about = read_header(Path(folder) / CALIBRATOR)["metadata"]
+        if about.get("weights") != _digest(weights):
+            raise ValueError(
+                f"{folder} holds a calibrator and the weights of another network; "
+                "wanted both files of one save"
+            )
+        with needs("load"):
+            from safetensors.torch import load_model
+        try:
+            load_model(model, weights)
+        except RuntimeError as error:
+            reason = " ".join(str(error).split())[:200]
+            raise ValueError(
+                f"{weights} does not fit this {type(model).__name__} ({reason}); "
+                "wanted a network of the same architecture"
+            ) from error
+        return cls(model, calibrator, about.get("feature_layer"))
+
     def _observe(self, *inputs: Any, **named: Any) -> tuple[Tensor, Tensor | None]:
         """Return logits and features of one call of the network."""
-        logits, features = split_output(self.model(*inputs, **named))
+        return self._split(self.model(*inputs, **named))
+
+    def _split(self, output: Any) -> tuple[Tensor, Tensor | None]:
+        """Return logits, and features if they are used, of what the network returned."""
+        logits, features = split_output(output)
         if self.softmax.n_features is None:
             return logits, None
         seen = None if self.capture is None else self.capture.take()
@@ -117,6 +220,11 @@ def _at_positions(rows: Tensor, logits: Tensor) -> Tensor:
     """Bring rows (m, k) of `rows_at` into the shape of the logits."""
     axis = find_class_axis(tuple(logits.shape))
     return rows.reshape(classes_last(logits).shape).movedim(logits.ndim - 1, axis)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _with_arguments_of(model: nn.Module) -> Callable:
