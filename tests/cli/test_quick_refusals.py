@@ -41,13 +41,13 @@ def test_a_missing_file_is_noticed_before_anything_heavy_is_imported(words, tmp_
     assert spent < 0.6
 
 
-def test_logits_without_features_are_told_a_method_that_needs_none(tmp_path):
+def test_without_features_other_methods_than_auto_name_one_that_needs_none(tmp_path):
     rng = np.random.default_rng(0)
     np.savez(
         tmp_path / "p.npz", logits=rng.normal(size=(40, 2)), labels=np.arange(40) % 2
     )
     words = ("fit", "p.npz", "--out", "c.skops")
-    for extra, code in ((), 1), (("--method", "set-level"), 0):
+    for extra, code in ((), 0), (("--method", "ensemble"), 1):
         found = subprocess.run(
             [sys.executable, "-c", RUN, *words, *extra],
             capture_output=True,

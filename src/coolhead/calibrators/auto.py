@@ -20,6 +20,10 @@ from coolhead.calibrators.shift_aware import ShiftAwareTemperature
 from coolhead.calibrators.temperature import TemperatureScaling
 from coolhead.numerics.checks import check_choice
 
+# So strong that the weights stay at the prior.
+NO_CHOICE = 1e9
+Choice = tuple[SelectByDomain, OutOfDomain, list[str]]
+
 
 @parameters
 class AutoCalibrator(TemperatureCalibrator):
@@ -33,6 +37,9 @@ class AutoCalibrator(TemperatureCalibrator):
     Class offsets, one number per class, are added to the scaled logits where left-out
     domains gain log loss and do not lose accuracy by them. Then predicted classes may
     differ from the classifier's.
+
+    Without features it fits one temperature for all rows, under which domains count the
+    same, and class offsets.
 
     Parameters
     ----------
@@ -81,14 +88,56 @@ class AutoCalibrator(TemperatureCalibrator):
     """
 
     takes = ("features", "source", "reference")
-    uses_features = True
 
     _: KW_ONLY
     class_offsets: bool | str = "auto"
     random_state: Seed = 0
 
+    @property
+    def uses_features(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """False after a fit without features."""
+        return getattr(self, "n_features_", 0) is not None
+
+    def _require(self, data: CalibrationData) -> None:
+        """Accept any record: features are used where there are some."""
+
     def _learn(self, data: CalibrationData) -> OutOfDomain:
         check_choice(self.class_offsets, "class_offsets", "auto", False)
+        if data.features is None:
+            selection, left_out, notes = self._learn_one_temperature(data)
+        else:
+            selection, left_out, notes = self._learn_average(data)
+        self.selection_, self.bounds_ = selection, selection.bounds_
+        self.names_, self.weights_ = selection.names_, selection.weights_
+        self.scores_, self.domains_ = selection.scores_, selection.domains_
+        self.temperature_ = selection.temperature_
+        learned = self._learn_offsets(data, left_out)
+        if learned is not None:
+            left_out = left_out.add_class_offsets(learned, data)
+            change = 100 * self.left_out_accuracy_change_
+            notes.append(
+                f"class offsets: accuracy of left-out rows {change:+.1f} points"
+                if learned.share
+                else "no class offsets: left-out rows do not gain by them"
+            )
+        self.status_ = "; ".join(dict.fromkeys(notes))
+        self.harmed_ = warn_of_harm(data, left_out, stacklevel=4)
+        return left_out
+
+    def _learn_one_temperature(self, data: CalibrationData) -> Choice:
+        """Fit one temperature for all rows; domains count the same."""
+        weights = "equal" if data.domains_known else "pooled"
+        selection = SelectByDomain(
+            [TemperatureScaling(domain_weights=weights)],
+            combine="stack",
+            penalty=NO_CHOICE,
+        )
+        selection.note_shapes(data.n_classes, None, data.classes)
+        left_out = selection.select(data)
+        return selection, left_out, ["no features: one temperature for all rows"]
+
+    def _learn_average(self, data: CalibrationData) -> Choice:
+        """Fit the candidates and the weights of their average."""
         shift_aware = ShiftAwareTemperature(random_state=self.random_state)
         shift_aware.fit_part(data)
         # The penalty of a left-out domain is chosen without it.
@@ -105,24 +154,9 @@ class AutoCalibrator(TemperatureCalibrator):
         name = "ShiftAwareTemperature"
         left_out = selection.select(data, {name: shift_aware}, {name: variants})
         lowest, highest = shift_aware.bounds_
-        self.bounds_ = selection.bounds_ = min(lowest, 0.0), max(highest, 0.0)
-        self.selection_ = selection
-        self.names_, self.weights_ = selection.names_, selection.weights_
-        self.scores_, self.domains_ = selection.scores_, selection.domains_
-        self.temperature_ = selection.temperature_
+        selection.bounds_ = min(lowest, 0.0), max(highest, 0.0)
         notes = [*selection.status_.split("; "), *shift_aware.status_.split("; ")]
-        learned = self._learn_offsets(data, left_out)
-        if learned is not None:
-            left_out = left_out.add_class_offsets(learned, data)
-            change = 100 * self.left_out_accuracy_change_
-            notes.append(
-                f"class offsets: accuracy of left-out rows {change:+.1f} points"
-                if learned.share
-                else "no class offsets: left-out rows do not gain by them"
-            )
-        self.status_ = "; ".join(dict.fromkeys(notes))
-        self.harmed_ = warn_of_harm(data, left_out, stacklevel=4)
-        return left_out
+        return selection, left_out, notes
 
     def _learn_offsets(
         self, data: CalibrationData, left_out: OutOfDomain

@@ -246,7 +246,9 @@ class Calibrator(SummarisedFit, FittedMethods, BaseEstimator):
         vars(self).pop("evidence_", None)  # of an earlier fit
         self.n_masked_ = 0
         self.n_classes_ = self.n_features_in_ = n_classes
-        self.n_features_ = features.shape[1] if self.uses_features else None
+        vars(self).pop("n_features_", None)
+        used = features if self.uses_features else None
+        self.n_features_ = None if used is None else used.shape[1]
         self.class_names_ = classes
         return self
 

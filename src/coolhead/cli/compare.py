@@ -19,7 +19,6 @@ from coolhead.cli.terminal import (
     BinsOption,
     ClassOption,
     DrawsOption,
-    InputKind,
     InputOption,
     JsonOption,
 )
@@ -35,7 +34,7 @@ def compare(
     ] = None,
     source: SourceOption = None,
     reference: ReferenceOption = None,
-    scores: InputOption = InputKind.LOGITS,
+    scores: InputOption = None,
     clusters: ClustersOption = 8,
     bins: BinsOption = None,
     class_name: ClassOption = None,
@@ -47,9 +46,11 @@ def compare(
     from coolhead.io.files import check_inputs
 
     check_inputs(predictions, reference)
-    from coolhead.cli.fit import build_method
+    from coolhead.cli.apply import wanted_input
+    from coolhead.cli.fit import DEFAULT_METHOD, build_method
     from coolhead.cli.terminal import plain_warnings, print_json
     from coolhead.compare import compare_methods, mean_scores
+    from coolhead.io.reading import open_predictions
     from coolhead.metrics.bins import N_BINS
 
     built = {
@@ -58,10 +59,14 @@ def compare(
     }
     sources = find_sources(list(built.values()), source)
     with plain_warnings():
-        kind = str(scores or InputKind.LOGITS)
+        kind = wanted_input(scores, {}, open_predictions(predictions))
         rows = load_labelled(predictions, kind, domains, sources)
         if methods is None and rows.features is None:
-            built = {n: m for n, m in built.items() if not m.uses_features}
+            built = {
+                name: method
+                for name, method in built.items()
+                if name == DEFAULT_METHOD or not method.uses_features
+            }
         found = compare_methods(
             rows,
             built,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from coolhead.cli.terminal import InputKind, InputOption, JsonOption
+from coolhead.cli.terminal import InputOption, JsonOption
 
 if TYPE_CHECKING:
     from coolhead.io.archive import DomainArchive
@@ -138,7 +138,7 @@ def fit(
     ] = None,
     source: SourceOption = None,
     reference: ReferenceOption = None,
-    scores: InputOption = InputKind.LOGITS,
+    scores: InputOption = None,
     clusters: ClustersOption = 8,
     seed: SeedOption = 0,
     as_json: JsonOption = False,
@@ -154,13 +154,15 @@ def fit(
 
     from coolhead.calibrators.data import CalibrationData, fit_with
     from coolhead.calibrators.evidence import keep_evidence
+    from coolhead.cli.apply import wanted_input
     from coolhead.cli.terminal import plain_warnings, print_json, print_pairs
     from coolhead.io.calibrators import save_calibrator
+    from coolhead.io.reading import open_predictions
     from coolhead.plugins import full_name
 
     calibrator = build_method(method, clusters, seed)
     sources = find_sources([calibrator], source)
-    kind = str(scores or InputKind.LOGITS)
+    kind = wanted_input(scores, {}, open_predictions(predictions))
     with plain_warnings():
         rows = load_labelled(predictions, kind, calibrate_on, sources)
         data = CalibrationData.of(
