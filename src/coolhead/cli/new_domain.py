@@ -21,6 +21,10 @@ def expect(
     accuracy: Annotated[
         float, typer.Option(help="Accuracy that answered rows shall have.")
     ] = 0.95,
+    need: Annotated[
+        float | None,
+        typer.Option(help="Accuracy that is needed, as in 0.8: use the model here?"),
+    ] = None,
     scores: InputOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -30,12 +34,16 @@ def expect(
     with plain_warnings():
         there = open_domain(calibrator, predictions, scores)
         limit = there.threshold(accuracy)
+        verdict = None if need is None else there.verdict(need)
     if as_json:
         names = ("accuracy", "n_rows", "drawn_from", "estimates", "notes")
         found = {name: getattr(there, name) for name in names}
         outside = getattr(there.outside, "share_outside", None)
-        print_json({**found, "share_outside": outside, "threshold": limit})
+        found |= {"share_outside": outside, "threshold": limit, "verdict": verdict}
+        print_json(found)
         return
+    if verdict is not None:
+        print_text(verdict)
     print_text(there)
     print_text(f"for {accuracy:.0%} right answers: {limit}")
 

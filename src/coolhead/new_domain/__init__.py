@@ -9,5 +9,6 @@ __getattr__, __dir__, __all__ = lazy_names(  # pyright: ignore
         "knowledge": ["Evidence", "learn_evidence"],
         "sets": ["PredictionSets"],
         "temperature": ["Threshold"],
+        "verdict": ["Verdict"],
     },
 )

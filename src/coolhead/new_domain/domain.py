@@ -30,11 +30,16 @@ from coolhead.new_domain.labels import (
 from coolhead.new_domain.posterior import Estimate, expit
 from coolhead.new_domain.sets import PredictionSets, find_limit, members
 from coolhead.new_domain.temperature import Threshold, find_threshold
+from coolhead.new_domain.verdict import (
+    MANY_OUTSIDE,
+    Verdict,
+    percent,
+    reach_verdict,
+)
 from coolhead.numerics.checks import check_domains
 from coolhead.shift.clusters import Coverage, coverage
 
 KINDS = ("left_out", "batch", "labels", "classes")
-MANY_OUTSIDE = 0.5
 
 
 def check_use(use: Sequence[str]) -> tuple[str, ...]:
@@ -46,12 +51,6 @@ def check_use(use: Sequence[str]) -> tuple[str, ...]:
             f"evidence {unknown[0]!r} is not known; wanted some of {', '.join(KINDS)}"
         )
     return kinds
-
-
-def percent(found: Interval) -> str:
-    """Return an estimate with its limits, in per cent."""
-    estimate, low, high = (100 * v for v in (found.estimate, found.low, found.high))
-    return f"{estimate:.0f} % ({low:.0f} to {high:.0f})"
 
 
 def as_sentence(there: Any) -> str:
@@ -389,6 +388,16 @@ class NewDomain:
         new._state = known
         vars(new).pop("uncorrected_accuracy", None)
         return new
+
+    def verdict(self, need: float) -> Verdict:
+        """Return "use it", "label N more rows first" or "do not use it here".
+
+        Parameters
+        ----------
+        need : float
+            Lowest accuracy at which the classifier is of use, between 0 and 1.
+        """
+        return reach_verdict(self, need, _n_used(self))
 
     def threshold(self, accuracy: float = 0.95, *, level: float = 0.9) -> Threshold:
         """Find the lowest confidence of `calibrator` to answer at.
