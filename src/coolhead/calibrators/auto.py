@@ -120,6 +120,10 @@ class AutoCalibrator(TemperatureCalibrator):
                 if learned.share
                 else "no class offsets: left-out rows do not gain by them"
             )
+        if not data.domains_known:
+            notes.append("no sample_domain: all rows count as one domain")
+        elif not len(self.domains_):
+            notes.append("fewer than two calibration domains: nothing left out")
         self.status_ = "; ".join(dict.fromkeys(notes))
         self.harmed_ = warn_of_harm(data, left_out, stacklevel=4)
         return left_out

@@ -1,5 +1,7 @@
 """Did the fit help on the very rows it was made on?"""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple, Self
 

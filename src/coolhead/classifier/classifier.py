@@ -1,5 +1,7 @@
 """What `CalibratedClassifier` accepts."""
 
+from __future__ import annotations
+
 import copy
 import warnings
 from collections.abc import Callable
@@ -85,7 +87,7 @@ def check_reach(calibrator: Any, domains: Any) -> None:
         )
 
 
-def _calibrator_has_temperature(classifier: "CalibratedClassifier") -> bool:
+def _calibrator_has_temperature(classifier: CalibratedClassifier) -> bool:
     """Methods that change the class scores have no temperature."""
     calibrator = getattr(classifier, "calibrator_", classifier.calibrator)
     return calibrator is None or hasattr(calibrator, "temperature")

@@ -1,5 +1,7 @@
 """Intervals, and rows sorted into bins of confidence or of each class's probability."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from functools import cache
 from threading import Lock

@@ -1,5 +1,7 @@
 """Binned calibration errors: expected, maximum, classwise, debiased, signed."""
 
+from __future__ import annotations
+
 from typing import Any, Literal
 
 import numpy as np

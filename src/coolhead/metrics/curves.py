@@ -1,5 +1,7 @@
 """Reliability curves and risk-coverage curves."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 from typing import Any
 

@@ -1,5 +1,7 @@
 """Proper scores of probabilities, and the gain that calibration brings."""
 
+from __future__ import annotations
+
 import warnings
 from typing import Any
 

@@ -1,5 +1,7 @@
 """A fitted calibrator in a domain it has never seen."""
 
+from __future__ import annotations
+
 import copy
 import warnings
 from collections.abc import Sequence

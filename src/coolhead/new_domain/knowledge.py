@@ -1,5 +1,7 @@
 """The rows of a new domain, and what evidence says of them."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self

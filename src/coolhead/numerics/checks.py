@@ -1,5 +1,7 @@
 """Anything that looks like an array, as a NumPy array of real numbers."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """The temperature of any number of groups, in the same passes over the logits."""
 
+from __future__ import annotations
+
 import warnings
 from typing import Any
 
