@@ -58,10 +58,7 @@ def apply_calibrator(
         for block in stream_blocks(opened, scores=input, n_rows=n_rows):
             details = details_of(calibrator, block, opened)
             if monitor is not None:
-                labels = block.labels
-                if labels is not None:
-                    labels = name_labels(labels, monitor.classes)
-                monitor.update(details, labels, features=block.features)
+                monitor_block(monitor, details, block)
             yield _written(details, block, opened.class_names)
             done += len(block)
             if progress is not None:
@@ -69,6 +66,32 @@ def apply_calibrator(
 
     write_blocks(blocks(), out, opened.class_names)
     return done
+
+
+def monitor_blocks(
+    calibrator: Any, opened: PredictionFile, monitor: DriftMonitor, *, input: str
+) -> None:
+    """Count the rows of a file in constant memory.
+
+    Parameters
+    ----------
+    calibrator : fitted.
+    opened : by `open_predictions`.
+    monitor : counts every block, labels included where the file has them.
+    input : "logits" or "probabilities".
+    """
+    for block in stream_blocks(opened, scores=input):
+        monitor_block(monitor, details_of(calibrator, block, opened), block)
+
+
+def monitor_block(
+    monitor: DriftMonitor, details: PredictionDetails, block: Block
+) -> None:
+    """Count a block, with its labels if it has some."""
+    labels = block.labels
+    if labels is not None:
+        labels = name_labels(labels, monitor.classes)
+    monitor.update(details, labels, features=block.features)
 
 
 def check_columns(calibrator: Any, opened: PredictionFile) -> None:

@@ -1,6 +1,7 @@
 """Apply a saved calibrator to a file of predictions of any size."""
 
 from collections.abc import Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +10,15 @@ import typer
 from coolhead.cli.terminal import TRUSTED, InputOption, JsonOption
 
 CalibratorArgument = Annotated[Path, typer.Argument(help="File written by fit.")]
+BatchArgument = Annotated[
+    Path, typer.Argument(help="Predictions without labels: npz, Parquet, CSV, ...")
+]
+
+
+class Condition(StrEnum):
+    """What `apply` can fail for."""
+
+    DRIFT = "drift"
 
 
 def apply(
@@ -23,14 +33,19 @@ def apply(
         str | None,
         typer.Option(help="Further columns of a table to write along, as in a,b."),
     ] = None,
+    fail_if: Annotated[
+        Condition | None,
+        typer.Option(help="Exit with 4 on drift, with 3 if that is unknown."),
+    ] = None,
     scores: InputOption = None,
     as_json: JsonOption = False,
-) -> None:
+) -> int:
     """Write calibrated probabilities, block by block, in constant memory."""
     from coolhead.io.files import check_inputs, check_output
 
     check_output(out, inputs=check_inputs(calibrator, predictions))
     from coolhead.apply import apply_calibrator
+    from coolhead.cli.drift import EXIT_CODES
     from coolhead.cli.terminal import (
         plain_name,
         plain_warnings,
@@ -47,15 +62,16 @@ def apply(
         plain_warnings(),
         progress_bar("apply", opened.n_rows, shown=not as_json) as advance,
     ):
-        monitor = build_monitor(metadata)
+        monitor = build_monitor(fitted, metadata)
         settings = {"input": kind, "monitor": monitor, "progress": advance}
         n_rows = apply_calibrator(fitted, opened, out, **settings)
     summary = {"out": str(out), "n_rows": n_rows, **watched(monitor)}
     if as_json:
         print_json(summary)
-        return
-    found = {name: value for name, value in summary.items() if value is not None}
-    print_pairs({plain_name(name): value for name, value in found.items()})
+    else:
+        found = {name: value for name, value in summary.items() if value is not None}
+        print_pairs({plain_name(name): value for name, value in found.items()})
+    return 0 if fail_if is None else EXIT_CODES[summary["alarm"]]
 
 
 def open_both(
@@ -92,18 +108,21 @@ def _trusted() -> list[str]:
     return [full_name(load_plugin(name)) for name in TRUSTED.get()]
 
 
-def build_monitor(metadata: dict[str, Any]) -> Any:
+def build_monitor(fitted: Any, metadata: dict[str, Any]) -> Any:
     """Make a monitor that compares with the calibration domains of the fit."""
     import warnings
 
     from coolhead.monitor import DriftMonitor, Expected
 
-    expected = Expected()
+    shown = metadata.get("expected")
+    if not shown:
+        known = hasattr(fitted, "evidence_")
+        return DriftMonitor.for_calibrator(fitted) if known else DriftMonitor()
     try:
-        expected = Expected.from_dict(metadata.get("expected") or {})
+        return DriftMonitor(Expected.from_dict(shown))
     except ValueError as error:
         warnings.warn(f"drift check skipped: {error}", stacklevel=2)
-    return DriftMonitor(expected)
+        return DriftMonitor()
 
 
 def watched(monitor: Any) -> dict[str, Any]:

@@ -27,6 +27,7 @@ GROUPS = {
         "update": ("cli.new_domain", "Adapt a calibrator to a few labels"),
     },
     "Monitor": {
+        "drift": ("cli.drift", "Compare a file with the calibration data"),
         "evaluate": ("cli.evaluate", "Score every domain, and fail on a limit"),
     },
     "Experiments": {

@@ -7,12 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from coolhead.cli.apply import CalibratorArgument
+from coolhead.cli.apply import BatchArgument, CalibratorArgument
 from coolhead.cli.terminal import InputOption, JsonOption
-
-BatchArgument = Annotated[
-    Path, typer.Argument(help="Predictions without labels: npz, Parquet, CSV, ...")
-]
 
 
 def expect(

@@ -220,19 +220,28 @@ def examine_labels(counts: dict[str, Any], expected: Expected) -> Test:
     known: list[Any] = [promised / rows]
     for correct, n in expected.right.values():
         known.append((np.bincount(groups, correct), np.bincount(groups, n)))
+    wrong = [_opposite(seen) for seen in known]
+    # Fewer right answers than in every domain is drift, even if confidence fell, too.
+    totals = [(sum(n) - sum(correct), sum(n)) for correct, n in expected.right.values()]
 
     def p_value(right: np.ndarray) -> float:
-        wrong = rows - right
-        return either(
-            max(combined_tail(wrong, rows, _opposite(seen)) for seen in known),
+        wrong_answers = rows - right
+        tails = [
+            max(combined_tail(wrong_answers, rows, seen) for seen in wrong),
             max(combined_tail(right, rows, seen) for seen in known),
-        )
+        ]
+        if totals:
+            tails.append(largest_tail(wrong_answers.sum(), labelled, totals))
+        return either(*tails)
 
     text = (
         f"{labelled} labelled rows are right {right.sum() / labelled:.1%} of the time "
         f"where {promised.sum() / labelled:.1%} was promised "
         f"(calibration error {error:.1%})"
     )
+    if totals:
+        lowest = min(1 - _share(seen) for seen in totals)
+        text += f", at least {lowest:.1%} in calibration domains"
     finding = Finding("labels", None, p_value(right), labelled, error, text)
     return finding, min(p_value(np.zeros_like(rows)), p_value(rows))
 

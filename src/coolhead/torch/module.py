@@ -199,7 +199,7 @@ class CalibratedModule(FittedMethods, nn.Module):
         return self._split(self.model(*inputs, **named))
 
     def _split(self, output: Any) -> tuple[Tensor, Tensor | None]:
-        """Return logits, and features if they are used, of what the network returned."""
+        """Return logits, and features if used, of what the network returned."""
         logits, features = split_output(output)
         if self.softmax.n_features is None:
             return logits, None
