@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import stdtrit
 
 from coolhead.calibrators.data import canonical_order
 from coolhead.numerics.blocks import row_blocks
@@ -22,7 +23,11 @@ from coolhead.numerics.softmax import softmax
 
 # Standard deviation of the penalty on b₀, wide: left-out domains guard against noise.
 POOLED_SCALE = 1.0
+# Shares of b₀ that are tried, in this order.
 SHARES = (0.0, 0.5, 1.0)
+# Standard errors that the gain of half of b₀ must exceed, and the level of the t test
+# of all against half; chosen on development families (docs/class-offsets.md).
+GAIN_ERRORS, FULL_LEVEL = 0.0, 0.95
 # Typical spread of the offsets of domains around the common ones, and the number of
 # domains that it is worth; chosen on development families (docs/class-offsets.md).
 SPREAD, SPREAD_WORTH = 0.6, 4.0
@@ -326,7 +331,7 @@ def learn_class_offsets(
     tried = [problem.sums(share * without) for share in SHARES]
     gains = np.array([tried[0].loss - found.loss for found in tried])
     changes = np.array([found.right - tried[0].right for found in tried])
-    best = _best_share(gains, changes, 1.0 if across_domains else CV_ERRORS)
+    best = _best_share(gains, changes, GAIN_ERRORS if across_domains else CV_ERRORS)
     share, spread, step = SHARES[best], SPREAD, 0.0
     if across_domains:
         spread = _spread(problem, share * common)
@@ -368,7 +373,10 @@ def warn_of_class_bias(
     apart = problem.sums(np.tile(offsets, (len(shares), 1))).shares - shares
     mean, total = shares.mean(axis=0), problem.sizes.sum()
     error = np.sqrt(np.maximum(mean * (1 - mean), 1 / total) / total)
-    noise = np.maximum(4 * error, 3 * apart.std(axis=0, ddof=1) / np.sqrt(len(apart)))
+    noise = 4 * error
+    if len(apart) > 1:
+        spread = apart.std(axis=0, ddof=1) / np.sqrt(len(apart))
+        noise = np.maximum(noise, 3 * spread)
     far = np.abs(apart.mean(axis=0))
     found = np.flatnonzero(far > np.maximum(LEAST_BIAS, noise))
     found = found[np.argsort(-far[found], kind="stable")]
@@ -388,16 +396,22 @@ def warn_of_class_bias(
 
 
 def _best_share(gains: np.ndarray, changes: np.ndarray, n_errors: float) -> int:
-    """Return the share of largest gain minus standard errors, if that is positive.
+    """Return the number of the share to use.
+
+    Half, where its gain exceeds some standard errors and accuracy does not fall. All,
+    where it is then better than half by a t test: few domains are weak evidence, and
+    in a new domain half loses little of what all would gain.
 
     gains, changes : (n_shares, n_folds) of NLL and of accuracy; the first share is 0.
     """
     n_folds = gains.shape[1]
-    error = gains.std(axis=1, ddof=1) / np.sqrt(n_folds) if n_folds > 1 else 0.0
-    gain = gains.mean(axis=1) - n_errors * error
-    sure = np.where(changes.mean(axis=1) < 0, -np.inf, gain)
-    sure[0] = 0.0
-    return int(sure.argmax()) if n_folds > 1 else 0
+    if n_folds < 2:
+        return 0
+    more = np.diff(gains, axis=0)
+    error = more.std(axis=1, ddof=1) / np.sqrt(n_folds)
+    limits = np.array([n_errors, stdtrit(n_folds - 1, FULL_LEVEL)]) * error
+    clear = (more.mean(axis=1) > limits) & (changes[1:].mean(axis=1) >= 0)
+    return int(np.cumprod(clear).sum())
 
 
 def _spread(problem: OffsetProblem, center: np.ndarray) -> float:

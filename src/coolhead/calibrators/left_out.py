@@ -8,6 +8,7 @@ import warnings
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import betaincinv
 
 from coolhead.calibrators.class_offsets import ClassOffsets, add_offsets
 from coolhead.calibrators.data import (
@@ -21,6 +22,9 @@ from coolhead.calibrators.data import (
 from coolhead.metrics.scored import score_calibrated
 from coolhead.numerics.softmax import RowScores, log_loss_rows, score_rows
 from coolhead.shift.clusters import REGION_ROWS, Clusters, find_regions, locate
+
+# Largest share of harmed domains, at 90 % certainty, that rules harm out.
+HARM_LIMIT = 0.25
 
 
 class OutOfDomain(NamedTuple):
@@ -174,6 +178,34 @@ def warn_of_harm(
             stacklevel=stacklevel + 1,
         )
     return [found.names[i] for i in worse]
+
+
+def note_harm(data: CalibrationData, found: OutOfDomain, harmed: list[str]) -> str:
+    """Return how much left-out domains vary, and whether harm can be ruled out.
+
+    It cannot where the 90 % limit of the share of harmed domains (Clopper and Pearson)
+    is above `HARM_LIMIT`, or where left-out domains do not differ beyond noise: they
+    then say nothing about a domain that does.
+    """
+    n_folds = len(found.names)
+    if not n_folds:
+        return "no domain was left out: harm in a new domain cannot be ruled out"
+    change = loss_changes(data, found.scores.log_loss, found.folds, n_folds)
+    apart = change.after - change.before
+    note = (
+        f"NLL of {n_folds} left-out domains changes by {apart.min():+.3f} to "
+        f"{apart.max():+.3f}"
+    )
+    count = len(harmed)
+    limit = betaincinv(count + 1, n_folds - count, 0.9) if count < n_folds else 1.0
+    if limit > HARM_LIMIT:
+        return (
+            f"{note}, {count} are harmed: harm in a new domain cannot be ruled out, up "
+            f"to {100 * limit:.0f} % of such domains may be harmed"
+        )
+    if np.ptp(apart) <= 2 * change.error.max():
+        return f"{note}, they are alike: harm in another domain cannot be ruled out"
+    return note
 
 
 def left_out_distances(

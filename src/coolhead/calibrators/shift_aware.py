@@ -340,7 +340,9 @@ class ShiftAwareTemperature(TemperatureCalibrator):
     penalty : prior rows: how many samples' worth of evidence a descriptor needs before
         it counts; "auto" chooses by leaving out one calibration domain at a time.
     n_components, n_neighbours : of the descriptors that use them.
-    random_state : of the sample of reference features.
+    random_state : int, default=0
+        Without effect since version 0.3: the sample of reference features is evenly
+        spaced. Kept for calls and files of earlier versions.
 
     Attributes
     ----------
@@ -426,7 +428,6 @@ class ShiftAwareTemperature(TemperatureCalibrator):
             reference,
             n_components=self.n_components,
             n_neighbours=n_neighbours,
-            random_state=self.random_state,
             reach=data.rows.reach,
         )
         return described, notes

@@ -200,7 +200,7 @@ def _of_pipeline(pipeline: Any, texts: Any) -> Reading:
 
 
 def keras_logits(model: Any, X: Any) -> Reading:
-    """Return the output of the network, its logarithm if the last layer is a softmax."""
+    """Return the output of the network; its logarithm if it ends in a softmax."""
     activation = getattr(model.layers[-1], "activation", None)
     name = getattr(activation, "__name__", type(model.layers[-1]).__name__).lower()
     gives = "probabilities" if name in ("softmax", "sigmoid") else "logits"

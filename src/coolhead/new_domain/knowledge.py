@@ -360,7 +360,10 @@ class DomainState:
         if wanted is not None:
             kept = wanted[self.rows]
             weights, right, sure = weights[kept], right[kept], sure[kept]
-        return Labelled(sure, right, weights / weights.sum())
+        known = self.evidence
+        shared = "classes" in self.use and known is not None
+        shared = shared and known.offset_spread is not None
+        return Labelled(sure, right, weights / weights.sum(), shared)
 
 
 def learn_evidence(

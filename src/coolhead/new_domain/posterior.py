@@ -15,6 +15,9 @@ from coolhead.numerics.blocks import row_blocks
 TAILS = 4.0
 POINTS = 121
 SMALLEST_VARIANCE = 0.005
+# Labels that also choose class offsets vary more than they seem to: the factor of
+# their variance is 1 + this / sqrt(n). See docs/class-offsets.md.
+SHARED_LABELS = 4.0
 
 
 class Belief(NamedTuple):
@@ -94,11 +97,15 @@ def shift_to(confidence: np.ndarray, accuracy: float) -> float:
 
 
 def label_log_density(
-    confidence: np.ndarray, right: np.ndarray, weights: np.ndarray, shift: np.ndarray
+    confidence: np.ndarray,
+    right: np.ndarray,
+    weights: np.ndarray,
+    shared: bool,
+    shift: np.ndarray,
 ) -> np.ndarray:
     """Return the log density of labels for confidences shifted on the logit scale.
 
-    The square of sum w (right - c) over twice its variance: Wilson's interval with
+    Student's t of sum w (right - c) over its standard error: Wilson's interval with
     confidences in place of one common share, so that rows of extreme confidence carry
     little weight. Its maximum is where the weighted means of confidence and of
     correctness agree.
@@ -109,6 +116,8 @@ def label_log_density(
     right : ndarray of bool of shape (n_labels,)
     weights : ndarray of shape (n_labels,)
         They sum to one.
+    shared : bool
+        Whether class offsets are learned from the same labels.
     shift : ndarray of shape (n_points,)
 
     Returns
@@ -122,4 +131,12 @@ def label_log_density(
     # the observed variance of few rows is noisy: use half of each.
     expected = np.square(weights) @ np.maximum(c * (1 - c), SMALLEST_VARIANCE)
     seen = np.square(weights) @ np.square(miss - excess)
-    return -np.square(excess) / (expected + seen)
+    variance = label_variance(len(right), shared) * (expected + seen) / 2
+    freedom = max(1 / float(np.square(weights).sum()) - 1, 1.0)
+    away = np.square(excess) / variance
+    return -(freedom + 1) / 2 * np.log1p(away / freedom)
+
+
+def label_variance(n_labels: int, shared: bool) -> float:
+    """Return the factor by which labels vary more than they seem to."""
+    return 1 + SHARED_LABELS / np.sqrt(n_labels) if shared else 1.0
