@@ -335,7 +335,7 @@ class CalibratedClassifier(
         logits = estimator_logits(fitted, X, self.calibrated_classes)
         return logits, self._features(X)
 
-    def _all_classes(self, probabilities: np.ndarray) -> np.ndarray:
+    def _all_classes(self, probabilities: Any) -> Any:
         """Columns in the order of `classes_`, zero for an unknown class."""
         places = class_positions(self.calibrated_classes, self.classes_)
         if np.array_equal(places, np.arange(len(self.classes_))):
@@ -369,8 +369,8 @@ class CalibratedClassifier(
         column_of = class_positions(self.classes_, self.estimator_classes_)
         if self.calibrator_.uses_features and self.features == "leaves":
             self.preparation_ = prepare_leaves(self.estimator_, X)
-        features = self._features(X)
-        own = None if domains is None else domains[rows]
+        features: Any = self._features(X)
+        own: Any = None if domains is None else domains[rows]
         trained_on, source_rows = None, []
         if self.source is not None:
             source = find_domains(domains, self.source)

@@ -11,11 +11,13 @@ from coolhead.lab.protocol import Ablation, Methods
 from coolhead.lab.rows import SplitRows, fit_method
 from coolhead.methods import METHODS, find_method
 from coolhead.metrics import expected_calibration_error
+from coolhead.metrics.bins import Binning
 from coolhead.metrics.scored import ScoredRows, score_calibrated
 from coolhead.report.results import CellResult
 
 CLUSTERED = ("nearest-cluster", "regression", "ensemble")
 VARIED = ("set-level", *CLUSTERED)
+BINNINGS: tuple[tuple[Binning, str], ...] = (("width", ""), ("mass", ", equal mass"))
 
 
 def vary_clusters(
@@ -105,7 +107,7 @@ def vary_bins(
     for n_bins in ablation.bins:
         for name, found in predictions.items():
             pair = found.correct, found.confidence
-            for binning, level in (("width", ""), ("mass", ", equal mass")):
+            for binning, level in BINNINGS:
                 ece = expected_calibration_error(*pair, n_bins=n_bins, binning=binning)
                 row: dict[str, Any] = {"what": "bins", "level": f"{n_bins}{level}"}
                 result.add("ablation", **row, method=name, ece=float(ece))

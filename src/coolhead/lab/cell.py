@@ -263,7 +263,8 @@ def _fit_all(
 ) -> tuple[dict[str, list[FittedMethod]], dict[str, list[ScoredRows]]]:
     """Fitted methods and their scored rows, once for each draw of target labels."""
     fitted, predictions = {}, {}
-    names, width = data.archive.class_names, np.shape(data.archive.logits)[1]
+    logits: Any = data.archive.logits
+    names, width = data.archive.class_names, logits.shape[1]
     number = class_number(evaluation.class_name, names, width)
     for name in methods.names:
         start = perf_counter()

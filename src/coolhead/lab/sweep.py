@@ -44,7 +44,7 @@ def each_result(
     settings: dict[str, Any] = {"batch_size": 1, "n_jobs": jobs}
     if isinstance(get_active_backend()[0], LokyBackend):
         settings |= {"initializer": _end_with, "initargs": (os.getpid(),)}
-    parallel = Parallel(return_as="generator_unordered", **settings)
+    parallel: Any = Parallel(return_as="generator_unordered", **settings)
     return parallel(delayed(function)(*task) for task in tasks)
 
 

@@ -360,9 +360,8 @@ class DomainState:
         if wanted is not None:
             kept = wanted[self.rows]
             weights, right, sure = weights[kept], right[kept], sure[kept]
-        known = self.evidence
-        shared = "classes" in self.use and known is not None
-        shared = shared and known.offset_spread is not None
+        spread = None if self.evidence is None else self.evidence.offset_spread
+        shared = "classes" in self.use and spread is not None
         return Labelled(sure, right, weights / weights.sum(), shared)
 
 

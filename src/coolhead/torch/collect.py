@@ -1,6 +1,6 @@
 """From a network and its data loaders to a calibrated network, in one call."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from dataclasses import replace
 from typing import Any
 
@@ -166,7 +166,7 @@ def collect_predictions(
                     features = seen if features is None else features
                     parts.append(_rows(logits, labels, features))
                 domains.append(np.repeat(str(domain), len(parts[-1][1])))
-                n_batches = len(loader) if hasattr(loader, "__len__") else None
+                n_batches = len(loader) if isinstance(loader, Sized) else None
                 tell(str(domain), number, n_batches)
     if not parts:
         raise ValueError("loaders gave no batch; wanted labelled rows")

@@ -356,7 +356,7 @@ def _runner(
 
 def _observed(net: Any, inputs: Sequence[Tensor]) -> list[np.ndarray]:
     """Return logits and, if used, features of the calibrator; of many rows a few."""
-    seen = net._observe(*inputs) if isinstance(net, CalibratedModule) else inputs
+    seen: Any = net._observe(*inputs) if isinstance(net, CalibratedModule) else inputs
     rows = rows_at(*seen) if seen[0].ndim > 2 else seen
     step = -(-len(rows[0]) // MOST_ROWS)
     return _arrays([part[::step] for part in rows if part is not None])

@@ -113,9 +113,10 @@ def print_errors(scores: "RunScores") -> None:
 def print_expected_accuracy(run: Path) -> None:
     """Print how far the accuracy expected in a new domain is from the true one."""
     from coolhead.lab.results import read_or_empty
-    from coolhead.report.diagnostics import arrival_means
+    from coolhead.report.diagnostics import adaptation_means
 
-    means = {row["method"]: row for row in arrival_means(read_or_empty(run, "arrival"))}
+    found = adaptation_means(read_or_empty(run, "adaptation"))
+    means = {row["method"]: row for row in found}
     print()
     print_table(
         ("labels", "mean error", "90 % intervals that cover it", "median width"),

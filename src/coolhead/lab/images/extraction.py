@@ -258,7 +258,7 @@ def extract(
             _shard(*read, run, plan, skip_bad, advance).save(path)
         shards = [load_archive(path) for path in paths]
         skipped = [text for shard in shards for text in shard.metadata["skipped"]]
-        archive = DomainArchive.concat(shards)
+        archive: Any = DomainArchive.concat(shards)
         record = {
             **plan,
             "skipped": [*map(str, images.problems), *skipped],
@@ -293,7 +293,9 @@ def _shard(
         advance(len(batch.rows) + len(batch.problems))
     if bad and (not skip_bad or not parts):
         refuse_problems(images.root, bad)
-    columns = {name: np.concatenate([part[name] for part in parts]) for name in names}
+    columns: dict[str, Any] = {
+        name: np.concatenate([part[name] for part in parts]) for name in names
+    }
     logits = columns.get("logits")
     if logits is not None and logits.shape[1:] != (plan["logits"],):
         raise ValueError(

@@ -1,7 +1,7 @@
 """The paper's claims, each with a verdict on a run and the interval it rests on."""
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -366,10 +366,10 @@ def _rank_correlation(variance: np.ndarray, ece: np.ndarray) -> Claim:
     claim = f"the larger Var(w), the larger the ECE of {label('set-level')}"
     if np.ptp(variance) == 0 or np.ptp(ece) == 0:
         return Claim(claim, "one of them does not vary", UNCLEAR)
-    found = spearmanr(variance, ece)
+    found: Any = spearmanr(variance, ece)
     rows = _splits_drawn(len(ece))
     varied = [row for row in rows if np.ptp(variance[row]) and np.ptp(ece[row])]
-    drawn = [spearmanr(variance[row], ece[row])[0] for row in varied[:1000]]
+    drawn: list[Any] = [spearmanr(variance[row], ece[row])[0] for row in varied[:1000]]
     interval = percentiles(float(found.statistic), np.array(drawn))
     verdict = UNCLEAR
     if found.pvalue < 0.05:
