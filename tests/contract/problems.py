@@ -123,7 +123,7 @@ def moved(calibrator: Any, problem: Problem) -> OffsetTemperature:
 def problems() -> dict[str, Problem]:
     """Name → logits, labels, features, domains, source and reference."""
     ordinary = ordinary_problem()
-    surest = np.abs(ordinary["logits"]).max()
+    largest = np.abs(ordinary["logits"]).max()
     return {
         "ordinary": ordinary,
         "no mistakes": {**ordinary, "labels": ordinary["logits"].argmax(axis=1)},
@@ -138,7 +138,7 @@ def problems() -> dict[str, Problem]:
             "features": np.full_like(ordinary["features"], 1.7),
             "reference": np.full_like(ordinary["reference"], 1.7),
         },
-        "huge logits": {**ordinary, "logits": ordinary["logits"] * (1e4 / surest)},
+        "huge logits": {**ordinary, "logits": ordinary["logits"] * (1e4 / largest)},
         "far-away features": {
             **ordinary,
             "features": ordinary["features"] * np.float32(1e6),

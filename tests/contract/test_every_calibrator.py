@@ -151,7 +151,7 @@ def test_dask_fits_it_or_refuses_by_name(name):
 
 
 @each
-def test_coverage_is_told_or_refused_by_name(fits, name):
+def test_coverage_is_reported_or_refused_by_name(fits, name):
     calibrator = fits(name)
     logits, features = query("ordinary")
     details = calibrator.details(logits, features)
@@ -162,7 +162,7 @@ def test_coverage_is_told_or_refused_by_name(fits, name):
         return
     inside, outside = calibrator.coverage(features), calibrator.coverage(100 * features)
     assert inside.share_outside < 0.1
-    # To a calibrator that was told to look at directions alone, length is no shift.
+    # For a calibrator that looks at directions alone, length is no shift.
     assert outside.share_outside > 0.9 or "l2" in name
     assert np.array_equal(~inside.outside, details.covered)
 
@@ -247,8 +247,8 @@ def test_the_command_line_applies_and_inspects_it(fits, run, name, tmp_path):
         calibrator.predict_proba(logits, features),
         atol=1e-6,
     )
-    told = json.loads(printed)
-    assert told["alarm"] is None and told["drift"].startswith("cannot tell")
+    shown = json.loads(printed)
+    assert shown["alarm"] is None and shown["drift"].startswith("cannot tell")
     code, printed, complaint = run("inspect", saved, "--json")
     assert code == 0, complaint
     found = json.loads(printed)["calibrator"]

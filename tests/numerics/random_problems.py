@@ -22,7 +22,7 @@ def random_problem(seed, n, k, *, ties, mask, log_scale, weighted):
         masked = rng.random(z.shape) < rng.choice([0.1, 0.5])
         masked[np.arange(n), y] = False
         if mask != -np.inf:
-            # [3, -1e9] may as well be a sure row: two classes are left in every row.
+            # [3, -1e9] may be a confident row: two classes are left in every row.
             masked[np.arange(n), (y + 1) % k] = False
     scale = 10.0**log_scale
     z *= scale
@@ -35,7 +35,7 @@ def random_problem(seed, n, k, *, ties, mask, log_scale, weighted):
 
 def oracle(z, y, masked, weights):
     """(status, T or NaN, typical spread), over the classes that are there."""
-    told = np.isneginf(z[masked]).all()
+    visible = np.isneginf(z[masked]).all()
     z = np.where(masked, -np.inf, z)
     drops = z.max(axis=1, keepdims=True) - z
     shifted = np.where(masked, 0.0, -drops)
@@ -44,8 +44,8 @@ def oracle(z, y, masked, weights):
     gap = drops[np.arange(len(y)), y]
     mean = -shifted.sum(axis=1) / (~masked).sum(axis=1)
     if not mean.any():
-        # Nothing tells a finite mask from a logit where all others are equal.
-        return "constant_logits" if told else "perfectly_separated", np.nan, 1.0
+        # Nothing distinguishes a finite mask from a logit where all others are equal.
+        return "constant_logits" if visible else "perfectly_separated", np.nan, 1.0
     some = mean > 0
     spread = np.exp(np.average(np.log(mean[some]), weights=share[some]))
     if not gap.any():

@@ -1,4 +1,4 @@
-"""Probabilities, also rounded ones, are told from logits where rows come together."""
+"""Probabilities, also rounded ones, are distinguished from logits in several rows."""
 
 import numpy as np
 import pytest

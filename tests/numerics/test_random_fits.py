@@ -59,7 +59,7 @@ def test_single_precision_of_lopsided_problems(seed, kind):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("scale", [1.0, 1e-6, 1e30, 1e200])
-@pytest.mark.parametrize("kind", ["ordinary", "masked", "one sure group", *LOPSIDED])
+@pytest.mark.parametrize("kind", ["ordinary", "masked", "one easy group", *LOPSIDED])
 def test_of_many_logits_single_precision_finds_eight_digits(
     monkeypatch, kind, scale, dtype
 ):
@@ -72,16 +72,16 @@ def test_of_many_logits_single_precision_finds_eight_digits(
     if kind == "masked":
         z[:, rng.permutation(n_classes)[:60]] = -1e9
         z[np.arange(n_rows), y] = 5.0
-    sure = np.zeros(n_rows, int)
-    if kind == "one sure group":
-        sure[:60] = 1
+    easy = np.zeros(n_rows, int)
+    if kind == "one easy group":
+        easy[:60] = 1
         y[:60] = z[:60].argmax(axis=1)
     z = (z.astype(float) * min(scale, 1e25 if dtype is np.float32 else 1e200)).astype(
         dtype
     )
-    exact = ch.fit_temperature(z.astype(float), y, groups=sure)
+    exact = ch.fit_temperature(z.astype(float), y, groups=easy)
     monkeypatch.setattr(solver, "MANY", 0)
-    fit = ch.fit_temperature(z, y, groups=sure)
+    fit = ch.fit_temperature(z, y, groups=easy)
     assert list(fit.status) == list(exact.status)
     assert fit.temperature == pytest.approx(exact.temperature, rel=1e-8)
     assert fit.nll == pytest.approx(exact.nll, rel=1e-7, abs=1e-8)

@@ -1,4 +1,4 @@
-"""Did the fit help on the very rows it was made on?"""
+"""The base classes of calibrators, and the quality of a fit on its own rows."""
 
 from __future__ import annotations
 
@@ -227,7 +227,7 @@ class Calibrator(SummarisedFit, FittedMethods, BaseEstimator):
         return self.note_masked(data.n_masked) if data.n_masked else self
 
     def fit_part(self, data: CalibrationData) -> Self:
-        """Learn as a part of another calibrator, which looks after the rest."""
+        """Learn as a part of another calibrator, without evidence or clusters."""
         self._fit(data)
         return self
 
@@ -319,9 +319,9 @@ class Calibrator(SummarisedFit, FittedMethods, BaseEstimator):
         check_is_fitted(self)
         if not self.uses_features:
             raise ValueError(
-                f"{type(self).__name__} was fitted without features, so it cannot tell "
-                "what lies outside the calibration data; wanted a calibrator that uses "
-                "features, or coolhead.shift.coverage(batch, calibration_features)"
+                f"{type(self).__name__} was fitted without features, so it does not "
+                "know what lies outside the calibration data; wanted a calibrator that "
+                "uses features, or coolhead.shift.coverage(batch, calibration_features)"
             )
         return coverage(features, self.clusters_)
 
@@ -347,7 +347,7 @@ class Calibrator(SummarisedFit, FittedMethods, BaseEstimator):
         if not hasattr(self, "n_classes_"):
             check_is_fitted(self)
         self._check_columns(np.shape(logits))
-        # Whether these are probabilities is asked in `fit`: one row cannot tell.
+        # Probabilities are refused in `fit` only: a single row is not enough evidence.
         array = as_logits(logits, allow_empty=True)
         if hasattr(logits, "columns"):
             array, _ = order_columns(array, logits, self.class_names_)
@@ -434,7 +434,7 @@ class OfParts(Calibrator):
         raise NotImplementedError(f"{type(self).__name__} does not name its parts")
 
     def _checked_parts(self) -> Sequence[Calibrator]:
-        # What these parts take is asked before `fit`, which checks, too.
+        # `fit` checks as well, but reads what the parts take before.
         check_parameters(self)
         return self._parts()
 

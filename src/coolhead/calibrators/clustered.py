@@ -79,7 +79,7 @@ class ClusterCalibrator(TemperatureCalibrator):
     def _solve(
         self, data: CalibrationData, partition: Partition, whole: Solution
     ) -> Solution:
-        """Solve all clusters, once for calibrators that ask alike.
+        """Solve all clusters, once for calibrators of equal settings.
 
         The penalty tau of cluster j is (tau / n_j) (log T_j - log T_set)² / 2.
         """
@@ -97,7 +97,7 @@ class ClusterCalibrator(TemperatureCalibrator):
         )
 
     def partition(self, data: CalibrationData) -> Partition:
-        """k-means of the rows, shared with whoever asked alike."""
+        """k-means of the rows, shared by calibrators of equal settings."""
         return data.partition(self.n_clusters, **self._of_k_means())
 
     def _of_k_means(self) -> dict[str, Any]:

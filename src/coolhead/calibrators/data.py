@@ -1,4 +1,4 @@
-"""Which rows belong to which calibration domain, and which to the source."""
+"""The checked record of a fit: rows, their domains, and what belongs to them."""
 
 import warnings
 from collections.abc import Callable, Hashable, Iterator
@@ -56,8 +56,8 @@ class Domains(NamedTuple):
     def row_weights(self, weights: np.ndarray | None) -> np.ndarray:
         """(n,) weights that sum to one; domains count the same unless they are tiny.
 
-        A domain of n rows counts n / (n + 50): one of a single row must not speak as
-        loudly as one of thousands.
+        A domain of n rows counts n / (n + 50): one of a single row must not weigh as
+        much as one of thousands.
         """
         given = np.ones(len(self.codes)) if weights is None else weights
         mass = np.bincount(self.codes, given, len(self.names))
@@ -129,7 +129,7 @@ def leave_one_out(domains: Domains) -> Iterator[tuple[str, np.ndarray]]:
     """Leave out each calibration domain once; many domains in ten groups.
 
     Yields the name of what is left out and the mask of its rows, (n,). The source is
-    never left out, nor is a domain too small to tell anything; and nothing where fewer
+    never left out, nor is a domain of fewer than 20 rows; and nothing where fewer
     than two domains remain.
     """
     sizes = np.bincount(domains.codes, minlength=len(domains.names))
@@ -390,7 +390,7 @@ class CalibrationData:
         return shown
 
     def once(self, key: Hashable, find: Callable[[], Any]) -> Any:
-        """What `find` returned for this key when it was first asked for."""
+        """Return `find()`, computed at the first call with this key."""
         if key not in self.memo:
             self.memo[key] = find()
         return self.memo[key]
@@ -422,7 +422,7 @@ class CalibrationData:
         return {}
 
     def partition(self, n_clusters: int, **settings: Any) -> Partition:
-        """k-means of the features, made once for all who ask alike."""
+        """k-means of the features, made once for each choice of settings."""
         found = self.once(
             ("partition", n_clusters, *sorted(settings.items())),
             lambda: clusters.partition_features(self.features, n_clusters, **settings),
@@ -437,7 +437,7 @@ class CalibrationData:
         return found
 
     def density_ratio(self, **settings: Any) -> DensityRatio:
-        """Weights under which the rows resemble the target, made once alike."""
+        """Weights under which the rows resemble the target, made once per settings."""
         if self.target is None:
             raise ValueError("there are no unlabelled target rows to weigh for")
         target, reference = self.target.features, self.reference
@@ -452,7 +452,7 @@ class CalibrationData:
 def fit_with(calibrator: Any, data: CalibrationData) -> Any:
     """Fit `calibrator` on what it takes of `data`; nothing else reaches it.
 
-    A calibrator of another make, without `takes`, gets logits and labels.
+    Third-party calibrators without `takes` get logits, labels and weights.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Parameters of a calibrator, said once: as annotated attributes of its class."""
+"""Parameters of a calibrator: the annotated attributes of its class."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass

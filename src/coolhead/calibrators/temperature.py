@@ -14,7 +14,7 @@ class TemperatureScaling(TemperatureCalibrator):
     """One temperature, learned from all calibration domains together.
 
     Fitted on held-out rows of the source it is source-only scaling; on labelled rows
-    of the target, the oracle that nobody has.
+    of the target, the oracle, which is not available in practice.
 
     Parameters
     ----------
@@ -54,13 +54,13 @@ class TemperatureScaling(TemperatureCalibrator):
 
 
 class Identity(TemperatureCalibrator):
-    """The classifier as it is: temperature one.
+    """The uncalibrated classifier: temperature one.
 
     Examples
     --------
     >>> import coolhead as ch
-    >>> as_it_is = ch.calibrators.Identity().fit([[2.0, 0.0]], [0])
-    >>> as_it_is.temperature_
+    >>> uncalibrated = ch.calibrators.Identity().fit([[2.0, 0.0]], [0])
+    >>> uncalibrated.temperature_
     1.0
     """
 

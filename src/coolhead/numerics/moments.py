@@ -160,8 +160,8 @@ LOWEST = {np.float32: -200.0, np.float64: -1000.0}
 class Rows:
     """Logits with labels, and the facts about each row that never change.
 
-    whole : (m, k) logits, of which these are the rows `index`, or all where it is None:
-    logits are large, and whoever leaves rows out again and again need not copy them.
+    whole : (m, k) logits, of which these are the rows `index`, or all where it is None.
+    Logits are large; fits that leave rows out repeatedly need not copy them.
     peak : (n,) largest logit; gap : (n,) peak minus the label's logit;
     drop : (n,) peak minus the mean of all logits but -inf; spread : (n,) peak minus the
     mean of the logits within `reach` (see `masks`). All differences are float64, >= 0.

@@ -108,19 +108,19 @@ def score_rows(
         thread.
     """
     n_rows = len(logits)
-    sure, predicted = np.empty(n_rows), np.empty(n_rows, np.intp)
+    largest, predicted = np.empty(n_rows), np.empty(n_rows, np.intp)
     losses, briers = np.empty(n_rows), np.empty(n_rows)
     gap = _gaps(logits, labels, temperature, offsets)
 
     def use(rows, top, powers, total):
-        sure[rows], predicted[rows] = 1 / total, top
+        largest[rows], predicted[rows] = 1 / total, top
         losses[rows] = np.log(total, dtype=np.float64) + gap(rows, top)
         briers[rows] = _briers(powers, total, labels[rows])
         if each is not None:
             each(rows, powers, total)
 
     _each_scaled(logits, temperature, use, offsets)
-    return RowScores(sure, predicted, losses, briers)
+    return RowScores(largest, predicted, losses, briers)
 
 
 def _each_scaled(
