@@ -353,21 +353,14 @@ def _check_length(length: int, n_rows: int, name: str) -> None:
 
 
 def check_tags(values: Any, n_rows: int, name: str) -> np.ndarray:
-    """Return (n,) integers or strings that name rows or groups of rows."""
-    array = decode_bytes(name_array(values, name))
-    if array.ndim != 1 or array.dtype.kind not in "iuUO":
-        raise ValueError(
-            f"{name} has shape {array.shape} and type {array.dtype}; wanted one "
-            f"integer or string per row, ({n_rows},)"
-        )
-    _check_length(len(array), n_rows, name)
-    if array.dtype.kind == "O":
-        for row, value in enumerate(array):
-            if not isinstance(value, str | int | np.integer):
-                raise ValueError(
-                    f"{name} holds {value!r} in row {row}; wanted integers or strings"
-                )
-    return array if array.dtype.kind in "iuU" else array.astype(np.str_)
+    """Return (n,) integers or strings that name rows, domains or groups of rows."""
+    array = name_array(values, name)
+    if array.ndim == 1:
+        _check_length(len(array), n_rows, name)
+    array = decode_bytes(check_domains(array, n_rows, name))
+    if array.dtype.kind not in "iuUT":
+        raise ValueError(f"{name} has type {array.dtype}; wanted strings or integers")
+    return array
 
 
 def _encode_domains(
@@ -386,18 +379,21 @@ def _encode_domains(
                 "domain per row"
             )
         return np.zeros(n_rows, np.int32), names or ("all",)
-    array = name_array(domains, "domains")
-    if array.ndim == 1:
-        _check_length(len(array), n_rows, "domains")
-    array = decode_bytes(check_domains(array, n_rows, "domains"))
-    if array.dtype.kind not in "iuUOT":
-        raise ValueError(f"domains has type {array.dtype}; wanted strings or integers")
-    if names is None:
-        found, codes = np.unique(array, return_inverse=True)
-        return codes.astype(np.int32), tuple(str(name) for name in found)
-    if array.dtype.kind in "iu":
+    array = check_tags(domains, n_rows, "domains")
+    if names is not None and array.dtype.kind in "iu":
         return check_codes(array, names), names
-    return _look_up(array, names), names
+    found, first, codes = np.unique(array, return_index=True, return_inverse=True)
+    found = tuple(str(name) for name in found)
+    if names is None:
+        return codes.astype(np.int32), found
+    index = {name: code for code, name in enumerate(names)}
+    for name, row in zip(found, first, strict=True):
+        if name not in index:
+            raise ValueError(
+                f"domains holds {name!r} in row {row}, which is not in domain_names"
+                f"{suggest(name, names)}"
+            )
+    return np.array([index[name] for name in found], np.int32)[codes], names
 
 
 def check_codes(codes: np.ndarray, names: Sequence[str]) -> np.ndarray:
@@ -410,20 +406,6 @@ def check_codes(codes: np.ndarray, names: Sequence[str]) -> np.ndarray:
             f"there are {len(names)} domain_names"
         )
     return codes.astype(np.int32)
-
-
-def _look_up(domains: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
-    found, first, codes = np.unique(
-        domains.astype(np.str_), return_index=True, return_inverse=True
-    )
-    index = {name: code for code, name in enumerate(names)}
-    for name, row in zip(found, first, strict=True):
-        if str(name) not in index:
-            raise ValueError(
-                f"domains holds {str(name)!r} in row {row}, which is not in "
-                f"domain_names{suggest(str(name), names)}"
-            )
-    return np.array([index[str(name)] for name in found], np.int32)[codes]
 
 
 def _check_selection(domains: Sequence[Any], sizes: dict[str, int]) -> set[str]:

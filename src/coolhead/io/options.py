@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,84 +22,75 @@ TASK = re.compile(r"samples_(.+?)_\d{4}-\d\d-\d\dT.*")
 UNLABELLED = -1
 
 
-class Question(NamedTuple):
-    """One line: scores of its options, and what else it says."""
-
-    scores: list[float]
-    label: int
-    domain: str
-    id: str
-    features: list[float] | None
-
-
 def open_options(path: Path) -> PredictionFile:
-    """A file of JSON lines, or a folder of them, one file per task."""
+    """Open a file of JSON lines, or a folder of them, one file per task."""
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
     n_rows, width, n_features = 0, 2, 0
-    for question in _questions(files):
+    for row in _rows(files):
         n_rows += 1
-        width = max(width, len(question.scores))
-        n_features = len(question.features or ())
+        width, n_features = max(width, len(row["logits"])), len(row["features"] or ())
     widths = {"logits": width, "labels": 1, "domains": 1, "ids": 1}
     if n_features:
         widths["features"] = n_features
 
+    def arrays(rows: list[dict[str, Any]]) -> Columns:
+        columns = {
+            name: np.array([row[name] for row in rows])
+            for name in widths
+            if name != "logits"
+        }
+        return columns | {"logits": pad_options([row["logits"] for row in rows], width)}
+
     def blocks(step: int) -> Iterator[Columns]:
-        questions = _questions(files)
-        while part := list(islice(questions, step)):
-            yield _columns(part, width)
+        remaining = _rows(files)
+        while part := list(islice(remaining, step)):
+            yield arrays(part)
 
     return PredictionFile(
         path,
         n_rows,
         widths,
         blocks,
-        lambda: _columns(list(_questions(files)), width),
+        lambda: arrays(list(_rows(files))),
         bytes_per_row=8 * (width + n_features + 3),
     )
 
 
-def _columns(questions: list[Question], width: int) -> Columns:
-    columns: Columns = {
-        "logits": pad_options([question.scores for question in questions], width),
-        "labels": np.array([question.label for question in questions]),
-        "domains": np.array([question.domain for question in questions], np.str_),
-        "ids": np.array([question.id for question in questions], np.str_),
-    }
-    if questions[0].features is not None:
-        columns["features"] = np.array([q.features for q in questions], np.float64)
-    return columns
-
-
-def _questions(files: Sequence[Path]) -> Iterator[Question]:
+def _rows(files: Sequence[Path]) -> Iterator[dict[str, Any]]:
+    """Yield the columns of each line; features may be None."""
     for file in files:
         found = TASK.fullmatch(file.stem)
         task = found[1] if found else file.stem
         with open(file, encoding="utf-8") as lines:
             for number, text in enumerate(lines, 1):
                 if text.strip():
-                    yield _question(text, task, f"{file.name} line {number}")
+                    yield _row(text, task, f"{file.name} line {number}")
 
 
-def _question(text: str, task: str, place: str) -> Question:
+def _row(text: str, task: str, position: str) -> dict[str, Any]:
     try:
         line = json.loads(text)
         scores = [float(score) for score in _scores(line)]
         features = line.get("features")
-        name = line.get("id", line.get("doc_id", ""))
-        label = _label(line, len(scores))
+        row = {
+            "logits": scores,
+            "labels": _label(line, len(scores)),
+            "domains": str(line.get("domain", task)),
+            "ids": str(line.get("id", line.get("doc_id", ""))),
+            "features": features and [float(value) for value in features],
+        }
     except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
         raise ValueError(
-            f"{place} is no question ({error}); wanted logits, or filtered_resps and "
-            "target of lm-evaluation-harness"
+            f"{position} is no question ({error}); wanted logits, or filtered_resps "
+            "and target of lm-evaluation-harness"
         ) from error
     if len(scores) < 2:
-        raise ValueError(f"{place} has {len(scores)} options; wanted at least 2")
-    return Question(scores, label, str(line.get("domain", task)), str(name), features)
+        raise ValueError(f"{position} has {len(scores)} options; wanted at least 2")
+    return row
 
 
 def _scores(line: dict[str, Any]) -> list[Any]:
-    """Scores of the options; the harness writes pairs (log-likelihood, is greedy)."""
+    """Return the scores of the options, in pairs with (is greedy) of the harness."""
     if "logits" in line:
         return line["logits"]
     if "filtered_resps" in line:
@@ -108,14 +99,12 @@ def _scores(line: dict[str, Any]) -> list[Any]:
 
 
 def _label(line: dict[str, Any], n_options: int) -> int:
-    """Number of the right option; the harness may say it by its text."""
+    """Return the number of the right option; the harness may give its text."""
     target = line.get("label", line.get("target"))
     if target is None:
         return UNLABELLED
-    texts = [
-        str(asked["arg_1"]).strip()
-        for asked in dict(line.get("arguments") or {}).values()
-    ]
+    asked = dict(line.get("arguments") or {}).values()
+    texts = [str(each["arg_1"]).strip() for each in asked]
     if str(target).strip() in texts:
         return texts.index(str(target).strip())
     label = int(target)
