@@ -107,7 +107,7 @@ def test_a_network_whose_pixels_have_features():
 
 
 @pytest.mark.parametrize(
-    "work, told",
+    "work, message",
     [
         (
             lambda: dense_rows(np.zeros((2, 3, 4, 4)), features=np.zeros((3, 5, 4, 4))),
@@ -119,6 +119,6 @@ def test_a_network_whose_pixels_have_features():
         ),
     ],
 )
-def test_what_is_refused(work, told):
-    with pytest.raises(ValueError, match=told):
+def test_what_is_refused(work, message):
+    with pytest.raises(ValueError, match=message):
         work()

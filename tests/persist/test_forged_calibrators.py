@@ -114,11 +114,11 @@ def test_what_an_estimator_holds_is_saved_or_told(tmp_path, estimator, type_name
         model.fit(FEATURES, (FEATURES[:, 0] + LOGITS[:, 0] > 0).astype(int))
     path, trusted = tmp_path / "model.skops", []
     if type_names:
-        told = r"give trusted=(\[.*\]) to save_.*or save calibrator_ alone"
-        with pytest.raises(ValueError, match=told) as refusal:
+        message = r"give trusted=(\[.*\]) to save_.*or save calibrator_ alone"
+        with pytest.raises(ValueError, match=message) as refusal:
             save_calibrator(model, path)
         assert not path.exists()
-        trusted = literal_eval(re.search(told, str(refusal.value))[1])
+        trusted = literal_eval(re.search(message, str(refusal.value))[1])
         assert all(any(n.endswith(t) for n in trusted) for t in type_names), trusted
         save_calibrator(model, path, trusted=trusted)
         with pytest.raises(ValueError, match="to load_calibrator if you know who"):

@@ -57,7 +57,7 @@ def test_calibrated_in_one_call(network):
 
 
 @pytest.mark.parametrize(
-    "calibrator, source, told",
+    "calibrator, source, message",
     [
         (ch.TemperatureScaling(), "a", "TemperatureScaling treats all domains alike"),
         (ch.baselines.TransCal(), None, "TransCal, which needs unlabelled rows of"),
@@ -67,14 +67,14 @@ def test_calibrated_in_one_call(network):
     ],
 )
 def test_what_cannot_be_fitted_is_refused_before_the_network_runs(
-    calibrator, source, told
+    calibrator, source, message
 ):
     class Never(torch.nn.Module):
         def forward(self, x):
             raise AssertionError("ran before it was refused")
 
     batches = [(torch.zeros(2, 3), torch.zeros(2).long())]
-    with pytest.raises((ValueError, TypeError), match=told):
+    with pytest.raises((ValueError, TypeError), match=message):
         ch.torch.calibrate(Never(), batches, calibrator, source=source)
 
 
@@ -174,7 +174,7 @@ def test_pixels_and_tokens(form):
 def test_wrong_shapes_of_pixels():
     with pytest.raises(ValueError, match="dense_rows"):
         ch.TemperatureScaling().fit(np.zeros((2, 3, 4, 4)), np.zeros((2, 4, 4), int))
-    with pytest.raises(ValueError, match="one for each place"):
+    with pytest.raises(ValueError, match="one for each position"):
         dense_rows(np.zeros((2, 3, 4, 4)), np.zeros((2, 4, 5), int))
     with pytest.raises(ValueError, match="are rows already"):
         dense_rows(np.zeros((2, 3)))

@@ -138,7 +138,7 @@ def test_nan_stays_nan(case, queries):
 
 
 def test_what_torch_cannot_do_is_refused_by_name():
-    """The list is the package's own: whoever adds a calibrator finds it here."""
+    """The list is the package's own, so a new calibrator fails here."""
     for name in calibrators():
         assert name in EXPORTED or name == "OutsideCalibrator"
     outside = fitted(CALIBRATORS["OutsideCalibrator"], ORDINARY)

@@ -1,6 +1,6 @@
-"""What needs torch: features from images, fine-tuning, calibrated modules.
+"""Calibrated torch modules, and their export to ONNX.
 
-Names are loaded on first use, so importing this package is free.
+Names are imported on first use, so importing this package is free.
 """
 
 from typing import TYPE_CHECKING

@@ -35,22 +35,32 @@ def calibrate(
     rows_per_batch: int | None = None,
     progress: bool = True,
 ) -> CalibratedModule:
-    """Run a network over labelled batches, fit a calibrator, put it behind the network.
+    """Fit a calibrator on the labelled batches of a network, and put it behind it.
 
     Parameters
     ----------
-    model, loaders, feature_layer, ignore_index, rows_per_batch, progress
-        As for `collect_predictions`. The rows must not be those the network was trained
-        on.
+    model : torch.nn.Module
+        As for `collect_predictions`.
+    loaders : DataLoader or dict of str to DataLoader
+        As for `collect_predictions`, with rows that the network was not trained on.
     calibrator : Calibrator, default=None
         Not fitted; `AutoCalibrator()` by default, or without features (for pixels and
         tokens) `TemperatureScaling()`.
     source : str or list of str, default=None
         Names of the loaders whose domains the network was trained on.
+    feature_layer : str, default=None
+        As for `collect_predictions`.
+    ignore_index : int, default=-100
+        As for `collect_predictions`.
+    rows_per_batch : int, default=None
+        As for `collect_predictions`.
+    progress : bool, default=True
+        As for `collect_predictions`.
 
     Returns
     -------
-    module : CalibratedModule
+    CalibratedModule
+        The network with the fitted calibrator.
 
     Examples
     --------
@@ -69,7 +79,7 @@ def calibrate(
     torch.Size([2, 3])
     """
     if calibrator is not None:
-        # What could not be fitted is refused before the network runs.
+        # A fit that must fail is refused before the network runs.
         refuse_source(check_calibrator(calibrator), source)
         check_reach(calibrator, loaders if isinstance(loaders, Mapping) else None)
     rows = collect_predictions(
@@ -104,7 +114,7 @@ def collect_predictions(
     rows_per_batch: int | None = None,
     progress: bool = True,
 ) -> DomainArchive:
-    """Logits, features and labels of every row that the loaders give.
+    """Return logits, features and labels of every row of the loaders.
 
     Parameters
     ----------
@@ -125,7 +135,8 @@ def collect_predictions(
 
     Returns
     -------
-    predictions : DomainArchive
+    DomainArchive
+        One domain for each loader.
 
     Examples
     --------
@@ -144,7 +155,7 @@ def collect_predictions(
     with (
         frozen(model),
         captured(model, feature_layer) as capture,
-        progress_bars(shown=progress) as tell,
+        progress_bars(shown=progress) as report,
     ):
         for domain, loader in named.items():
             for number, (batch, labels) in enumerate(_pairs(loader, domain), 1):
@@ -167,7 +178,7 @@ def collect_predictions(
                     parts.append(_rows(logits, labels, features))
                 domains.append(np.repeat(str(domain), len(parts[-1][1])))
                 n_batches = len(loader) if isinstance(loader, Sized) else None
-                tell(str(domain), number, n_batches)
+                report(str(domain), number, n_batches)
     if not parts:
         raise ValueError("loaders gave no batch; wanted labelled rows")
     logits, labels, features = zip(*parts, strict=True)
@@ -180,7 +191,7 @@ def collect_predictions(
 
 
 def _pairs(loader: Iterable[Any], domain: str) -> Iterator[tuple[Any, Any]]:
-    """Batches as the network takes them, and their labels."""
+    """Yield batches as the network takes them, and their labels."""
     for batch in loader:
         if isinstance(batch, Mapping) and "labels" in batch:
             yield batch, batch["labels"]
@@ -196,7 +207,7 @@ def _pairs(loader: Iterable[Any], domain: str) -> Iterator[tuple[Any, Any]]:
 def _rows(
     logits: Any, labels: Any, features: Any
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """Logits (n, k), labels (n,) and features (n, d) of one batch as arrays."""
+    """Return logits (n, k), labels (n,) and features (n, d) of a batch as arrays."""
     codes = np.asarray(readable(labels, "labels"))
     if codes.ndim == 2 and codes.shape[1] == 1:
         codes = codes[:, 0]  # as binary losses of torch want them

@@ -1,4 +1,4 @@
-"""Features read on their way through a network."""
+"""Features of a network, read at one of its layers."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +32,7 @@ def feature_reader(
 
 @contextmanager
 def captured(model: torch.nn.Module, feature_layer: str | None) -> Iterator["Capture"]:
-    """A `Capture` that leaves no hook in the network of somebody else."""
+    """Yield a `Capture` whose hook is removed from the network afterwards."""
     capture, hook = Capture.of(model, feature_layer)
     try:
         yield capture
@@ -42,7 +42,7 @@ def captured(model: torch.nn.Module, feature_layer: str | None) -> Iterator["Cap
 
 
 class Capture:
-    """A hook that keeps what passed through a layer, for each thread apart."""
+    """A hook that keeps the input or output of a layer, for each thread apart."""
 
     def __init__(self):
         self.seen: dict[int, Any] = {}
@@ -51,7 +51,7 @@ class Capture:
     def of(cls, model: torch.nn.Module, feature_layer: str | None) -> tuple[Self, Any]:
         """Keep the output of the named layer, or the input of the classifier.
 
-        Returns the hook, too, by which that ends; None where there is no layer.
+        Also returns the hook, to remove it; None if there is no layer.
         """
         capture, layer = cls(), find_layer(model, feature_layer)
         if layer is None:
@@ -94,7 +94,7 @@ def find_layer(
 
 
 def pool(features: Any, name: str) -> torch.Tensor:
-    """Average a (n, c, h, w) map over its places; leave (n, d) as it is."""
+    """Average a (n, c, h, w) map over its positions; return (n, d) unchanged."""
     if isinstance(features, torch.Tensor) and features.ndim == 4:
         return features.mean(dim=(2, 3))
     if isinstance(features, torch.Tensor) and features.ndim == 2:
@@ -106,7 +106,7 @@ def pool(features: Any, name: str) -> torch.Tensor:
 
 
 def classes_last(dense: torch.Tensor) -> torch.Tensor:
-    """(n, k, h, w) as (n, h, w, k); (n, t, k) as it is."""
+    """Return (n, k, h, w) as (n, h, w, k); (n, t, k) unchanged."""
     # Counted from the front: the ONNX exporter takes -1 for the name of a dimension.
     return dense.movedim(find_class_axis(tuple(dense.shape)), dense.ndim - 1)
 
@@ -114,19 +114,19 @@ def classes_last(dense: torch.Tensor) -> torch.Tensor:
 def rows_at(
     logits: torch.Tensor, features: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Rows (m, k) and (m, d) of all places of logits and of a map of features."""
-    places = classes_last(logits)
-    rows = None if features is None else features_at(features, places.shape[:-1])
-    return places.flatten(0, -2), rows
+    """Return rows (m, k) and (m, d) of all positions of logits and features."""
+    positions = classes_last(logits)
+    rows = None if features is None else features_at(features, positions.shape[:-1])
+    return positions.flatten(0, -2), rows
 
 
-def features_at(features: torch.Tensor, places: Any) -> torch.Tensor:
-    """Rows (m, d) of all places of a map, as `coolhead.models.dense_rows` reads it.
+def features_at(features: torch.Tensor, positions: Any) -> torch.Tensor:
+    """Return rows (m, d) of all positions of a map, as `coolhead.models.dense_rows`.
 
-    features : (n, d, h', w') for places (n, h, w), or (n, t', d) for (n, t).
+    Features are (n, d, h', w') for positions (n, h, w), or (n, t', d) for (n, t).
     """
     grid = classes_last(features)
-    for dim in range(1, len(places)):
-        steps = torch.arange(places[dim], device=grid.device)
-        grid = grid.index_select(dim, steps * grid.shape[dim] // places[dim])
+    for dim in range(1, len(positions)):
+        steps = torch.arange(positions[dim], device=grid.device)
+        grid = grid.index_select(dim, steps * grid.shape[dim] // positions[dim])
     return grid.flatten(0, -2)

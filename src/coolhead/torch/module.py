@@ -31,8 +31,7 @@ NETWORK, CALIBRATOR = "network.safetensors", "calibrator.skops"
 class CalibratedModule(FittedMethods, nn.Module):
     """A network that returns calibrated probabilities.
 
-    It starts in evaluation mode: logits with dropout are not the logits that were
-    calibrated.
+    It starts in evaluation mode: dropout would change the logits.
 
     Parameters
     ----------
@@ -44,9 +43,9 @@ class CalibratedModule(FittedMethods, nn.Module):
         Fitted on logits (and features) of that network.
     feature_layer : str, default=None
         Name of the layer whose output is the features (n, d), or whose map (n, c, h, w)
-        is averaged to them, or, for logits per pixel, read at the place of each; by
-        default the input of the classifier, as in `extract`. Not used where the
-        calibrator needs no features or `model` returns them itself.
+        is averaged to them, or, for logits per pixel, read at its position; by default
+        the input of the classifier, as in `extract`. Not used if the calibrator needs
+        no features or `model` returns them itself.
 
     Examples
     --------

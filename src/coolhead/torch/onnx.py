@@ -90,7 +90,7 @@ def export_onnx(
             f"net is a {type(net).__name__}; wanted a CalibratedModule, a "
             "CalibratedSoftmax or a fitted calibrator"
         )
-    known = {"trace": [trace], "dynamo": [_dynamo], "auto": [trace, _dynamo]}
+    known = {"trace": [False], "dynamo": [True], "auto": [False, True]}
     if exporter not in known:
         raise ValueError(f"exporter is {exporter!r}; wanted one of {sorted(known)}")
     graph = _Outputs(net, outputs)
@@ -98,10 +98,10 @@ def export_onnx(
     names = _input_names(net, len(inputs))
     errors = []
     with atomic_path(path) as part, torch.no_grad():
-        for export in known[exporter]:
+        for dynamo in known[exporter]:
             try:
-                with quiet():
-                    export(graph, inputs, names, part)
+                with _quiet():
+                    _export(graph, inputs, names, part, dynamo)
                 apart = check_graph(net, inputs, names, outputs, part)
                 break
             except Exception as error:
@@ -134,38 +134,33 @@ class _Outputs(nn.Module):
         return tuple(getattr(found, name) for name in self.outputs)
 
 
-def trace(graph: Any, inputs: tuple[Tensor, ...], names: list[str], path: Any) -> None:
-    """Write a module whose `outputs` are their names, by running it once."""
-    torch.onnx.export(
-        graph,
-        inputs,
-        path,
-        dynamo=False,
-        input_names=names,
-        output_names=list(graph.outputs),
-        dynamic_axes={name: {0: "batch"} for name in [*names, *graph.outputs]},
-    )
-
-
-def _dynamo(
-    graph: _Outputs, inputs: tuple[Tensor, ...], names: list[str], path: Path
+def _export(
+    graph: _Outputs,
+    inputs: tuple[Tensor, ...],
+    names: list[str],
+    path: Path,
+    dynamo: bool,
 ) -> None:
-    batch = torch.export.Dim("batch")
+    """Write a graph by running the network once, or by torch.export."""
+    axes = {name: {0: "batch"} for name in [*names, *graph.outputs]}
+    settings: dict[str, Any] = {"dynamic_axes": axes}
+    if dynamo:
+        batch = torch.export.Dim("batch")
+        settings = {"dynamic_shapes": (tuple({0: batch} for _ in inputs),)}
+        settings |= {"external_data": False, "verbose": False}
     torch.onnx.export(
         graph,
         inputs,
         path,
-        dynamo=True,
-        external_data=False,
-        verbose=False,
+        dynamo=dynamo,
         input_names=names,
         output_names=list(graph.outputs),
-        dynamic_shapes=(tuple({0: batch} for _ in inputs),),
+        **settings,
     )
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def _quiet() -> Iterator[None]:
     """Silence the exporters: the check afterwards shows whether the graph is right."""
     log = logging.getLogger("torch.onnx")
     level = log.level
@@ -326,15 +321,14 @@ def hostile_batches(
     ]
     if features is None:
         return batches
-    moved = {
-        "features times 1e3": features * 1e3,
-        "features times 1e6": features * 1e6,
-        "features of zero": np.zeros_like(features),
-        "constant features": np.broadcast_to(features[:1], features.shape),
-    }
-    for name, rows in moved.items():
-        batches.append(Batch(name, logits, rows.astype(features.dtype)))
-    return batches
+    constant = np.broadcast_to(features[:1], features.shape)
+    return [
+        *batches,
+        Batch("features times 1e3", logits, features * 1e3),
+        Batch("features times 1e6", logits, features * 1e6),
+        Batch("features of zero", logits, np.zeros_like(features)),
+        Batch("constant features", logits, constant),
+    ]
 
 
 def _runner(
@@ -354,10 +348,10 @@ def _runner(
     return run
 
 
-def _observed(net: Any, inputs: Sequence[Tensor]) -> list[np.ndarray]:
+def _observed(net: Any, inputs: tuple[Tensor, ...]) -> list[np.ndarray]:
     """Return logits and, if used, features of the calibrator; of many rows a few."""
-    seen: Any = net._observe(*inputs) if isinstance(net, CalibratedModule) else inputs
-    rows = rows_at(*seen) if seen[0].ndim > 2 else seen
+    rows: Any = net._observe(*inputs) if isinstance(net, CalibratedModule) else inputs
+    rows = rows_at(*rows) if rows[0].ndim > 2 else rows
     step = -(-len(rows[0]) // MOST_ROWS)
     return _arrays([part[::step] for part in rows if part is not None])
 

@@ -1,7 +1,7 @@
 """Calibrated probabilities as torch modules, built from fitted calibrators.
 
-A calibrator with a temperature gets its module from `temperature_module`. To teach one
-that changes the class scores to torch, write a small module with
+A calibrator with a temperature gets its module from `temperature_module`. For one that
+changes the class scores, write a small module with
 ``forward(logits, features) -> (n, k)`` and register a function that builds it.
 """
 
@@ -32,12 +32,12 @@ from coolhead.torch.temperature import Exact, possible, temperature_module
 
 @singledispatch
 def probabilities_module(calibrator: Any) -> nn.Module:
-    """The module ``forward(logits, features) -> (n, k)`` of a fitted calibrator."""
+    """Return the module ``forward(logits, features) -> (n, k)`` of a calibrator."""
     return Cooled(temperature_module(calibrator), used_offsets(calibrator))
 
 
 def with_masks(calibrator: Any) -> nn.Module:
-    """`probabilities_module`, for which masked classes are -inf, as in NumPy."""
+    """Return `probabilities_module` with masked classes as -inf, as in NumPy."""
     module = probabilities_module(calibrator)
     if not isinstance(calibrator, ScoreCalibrator) or np.isinf(calibrator.reach_):
         return module
@@ -86,7 +86,7 @@ class Affine(Exact):
         self.keep(slope=calibrator.slope_.T, bias=calibrator.bias_)
 
     def forward(self, logits: Tensor, features: Tensor | None = None) -> Tensor:
-        # A class that cannot be adds nothing to the others.
+        # A masked class adds nothing to the others.
         exact = torch.where(possible(logits), logits.double(), 0.0)
         scaled = exact @ self.slope if self.mixes_classes else exact * self.slope
         scores = torch.where(possible(logits), scaled + self.bias, -torch.inf)
@@ -129,7 +129,7 @@ class TwoStages(nn.Module):
 def softmax(
     logits: Tensor, temperature: Tensor, offsets: Tensor | None = None
 ) -> Tensor:
-    """softmax(z / T + b), (n, k), in single precision unless the logits are double."""
+    """Return softmax(z / T + b), in single precision unless the logits are double."""
     exact = logits if logits.dtype == torch.float64 else logits.float()
     # The maximum goes first: large logits over a small T would lose their difference.
     shifted = exact - exact.amax(dim=1, keepdim=True)
@@ -141,7 +141,7 @@ def softmax(
 
 
 def normalised(weights: Tensor) -> Tensor:
-    """Rows that sum to one."""
+    """Return rows that sum to one."""
     return weights / weights.sum(dim=1, keepdim=True)
 
 
@@ -171,18 +171,18 @@ class Curves(Exact):
             self.keep(**{name: table.ravel()})
 
     def read(self, scores: Tensor) -> Tensor:
-        """Values of the curves at scores (n, curves)."""
+        """Return the values of the curves at scores (n, curves)."""
         first = torch.arange(self.n_curves, device=scores.device) * 2**self.n_steps
-        place = torch.zeros_like(scores, dtype=torch.long) + first
+        piece = torch.zeros_like(scores, dtype=torch.long) + first
         for step in reversed(range(self.n_steps)):
-            probe = place + 2**step
-            place = torch.where(self.edges[probe - 1] < scores, probe, place)
-        apart = scores.double() - self.start[place]
-        return self.base[place] + self.slope[place] * apart
+            probe = piece + 2**step
+            piece = torch.where(self.edges[probe - 1] < scores, probe, piece)
+        apart = scores.double() - self.start[piece]
+        return self.base[piece] + self.slope[piece] * apart
 
 
 class OfTopLabel(Curves):
-    """A curve of the confidence; the other classes share what is left."""
+    """A curve of the confidence; the other classes share the rest."""
 
     def forward(self, logits: Tensor, features: Tensor | None = None) -> Tensor:
         exact = logits.double()
@@ -224,9 +224,9 @@ class Logistic(Exact):
 
 
 def replace_top(logits: Tensor, top: Tensor, wanted: Tensor) -> Tensor:
-    """Probabilities with the wanted one (n, 1) for class `top` (n, 1), the largest.
+    """Return probabilities with the wanted one (n, 1) for class `top` (n, 1).
 
-    As `coolhead.baselines.binning.replace_top`, which says why.
+    As `coolhead.baselines.binning.replace_top`, which explains the steps.
     """
     n_classes = logits.shape[1]
     is_top = _is_column(top, n_classes)
@@ -240,14 +240,14 @@ def replace_top(logits: Tensor, top: Tensor, wanted: Tensor) -> Tensor:
     largest = others.amax(dim=1, keepdim=True)
     allowed = (1 - TIE) * wanted / (1 - wanted)
     evenly = even.amax(dim=1, keepdim=True)
-    room = torch.maximum(largest - evenly, TIE * evenly)
-    blend = ((largest - allowed) / room).clamp(0, 1)
+    span = torch.maximum(largest - evenly, TIE * evenly)
+    blend = ((largest - allowed) / span).clamp(0, 1)
     shared = ((1 - blend) * others + blend * even) * (1 - wanted)
     return normalised(torch.where(is_top, wanted, shared))
 
 
 def log_sum_exp(scores: Tensor) -> Tensor:
-    """Logarithm of the sum of powers, (n, 1); finite where nothing is possible."""
+    """Return the log of the sum of exponentials, (n, 1); finite if all are masked."""
     peak = scores.amax(dim=1, keepdim=True)
     peak = torch.where(possible(peak), peak, 0.0)
     total = (scores - peak).exp().sum(dim=1, keepdim=True)
