@@ -123,6 +123,8 @@ def test_columns_that_a_narrow_terminal_does_without(monkeypatch, capsys):
     shown = table(34, monkeypatch, capsys, extra=("accuracy", "role"))
     assert "51.8" not in shown and shown.count("set-level") == 1
     assert "Not shown at this width: accuracy, role." in " ".join(shown.split())
+    assert "51.8" in table(38, monkeypatch, capsys, extra=("accuracy", "role"))
+    assert "unseen" in table(38, monkeypatch, capsys, extra=("role", "accuracy"))
     assert "51.8" in table(80, monkeypatch, capsys, extra=("accuracy", "role"))
 
 

@@ -332,7 +332,7 @@ def test_the_domain_of_the_training_is_not_unseen(tmp_path, npz, command):
     }
     text = visible(out.read_text(encoding="utf-8"))
     assert "over 1 unseen domain" in text and "clipart (source)" in text
-    assert "seen as" in command(*words[:3], "--source", "clipart")[1]
+    assert "role" in command(*words[:3], "--source", "clipart")[1]
 
 
 def test_the_calibrator_remembers_where_the_classifier_was_trained(

@@ -262,7 +262,7 @@ def _print_lines(lines: list[Any]) -> None:
         list(rows[0]),
         [list(row.values()) for row in rows],
         "Accuracy and calibration error in % [95 % interval]",
-        extra=("NLL before", "NLL after", "class-wise", "by chance", "change", "role"),
+        extra=("role", "change", "by chance", "class-wise", "NLL after", "NLL before"),
     )
     total = lines[-1]
     if total.n_masked:

@@ -176,8 +176,8 @@ def fit(
         fit_with(calibrator, replace(data, classes=rows.class_names))
         keep_evidence(calibrator, data)
         metadata: dict[str, Any] = {"method": method, "input": kind}
-        metadata["file"] = predictions.name
-        metadata |= {"source": sources, **_about(calibrator, rows)}
+        metadata |= {"file": predictions.name, "source": sources}
+        metadata |= _about(calibrator, rows)
         # A method of the user's own is trusted here, and named again to be loaded.
         own = [] if method in method_names() else [full_name(type(calibrator))]
         save_calibrator(calibrator, out, metadata=metadata, trusted=own)

@@ -41,7 +41,7 @@ def expect(
     if verdict is not None:
         print_text(verdict)
     print_text(there)
-    print_text(f"for {accuracy:.0%} right answers: {limit}")
+    print_text(f"to be right in {accuracy:.0%}: {limit}")
 
 
 def open_domain(

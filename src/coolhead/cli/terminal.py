@@ -91,7 +91,7 @@ def print_table(
     notes : sequence of str, default=()
         Sentences below the table.
     extra : sequence of str, default=()
-        Columns that a narrow terminal does without, the first to go first.
+        Columns that a narrow terminal does without, the most important first.
     """
     from rich.cells import cell_len
 
@@ -102,11 +102,13 @@ def print_table(
     def width(chosen: list[int]) -> int:
         return sum(widths[number] + 2 for number in chosen) - 2
 
-    kept, left_out = list(range(len(columns))), []
-    for name in extra:
-        if name in columns and width(kept) > limit:
-            kept.remove(columns.index(name))
-            left_out.append(name)
+    kept = [number for number, name in enumerate(columns) if name not in extra]
+    left_out = []
+    for number in [columns.index(name) for name in extra if name in columns]:
+        if width([*kept, number]) <= limit:
+            kept = sorted([*kept, number])
+        else:
+            left_out.append(columns[number])
     blocks = [kept[:2]]
     for number in kept[2:]:
         if width([*blocks[-1], number]) > limit:

@@ -148,6 +148,10 @@ def classwise_calibration_error(
         Names of the classes in the order of the columns. By default the names of the
         columns of a frame or, of an array, the sorted labels.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> from coolhead.metrics import classwise_calibration_error

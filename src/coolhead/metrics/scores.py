@@ -43,6 +43,10 @@ def negative_log_likelihood(
         Names of the classes in the order of the columns. By default the names of the
         columns of a frame or, of an array, the sorted labels.
 
+    Returns
+    -------
+    float
+
     Examples
     --------
     >>> from coolhead.metrics import negative_log_likelihood

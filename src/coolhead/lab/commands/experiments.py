@@ -91,7 +91,7 @@ def show_table(table: "Table") -> None:
     from coolhead.report.tables import page_layout
 
     header, body = page_layout(table)
-    extra = ("of target", "null", "gain")
+    extra = ("gain", "null", "of target")
     print_table(header, body, table.title, table.notes, extra)
 
 
