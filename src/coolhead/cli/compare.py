@@ -48,10 +48,9 @@ def compare(
     check_inputs(predictions, reference)
     from coolhead.cli.apply import wanted_input
     from coolhead.cli.fit import DEFAULT_METHOD, build_method
-    from coolhead.cli.terminal import plain_warnings, print_json
+    from coolhead.cli.terminal import plain_warnings, print_json, score_settings
     from coolhead.compare import compare_methods, mean_scores
     from coolhead.io.reading import open_predictions
-    from coolhead.metrics.bins import N_BINS
 
     built = {
         name: build_method(name, clusters, seed)
@@ -72,10 +71,8 @@ def compare(
             built,
             source=sources,
             reference_features=read_reference(list(built.values()), reference),
-            n_bins=bins or N_BINS,
-            class_name=class_name,
-            n_draws=draws,
             random_state=seed,
+            **score_settings(bins, class_name, draws),
         )
     means = mean_scores(found)
     if as_json:

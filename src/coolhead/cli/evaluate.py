@@ -179,10 +179,9 @@ def evaluate(
     from coolhead.apply import check_columns
     from coolhead.cli.apply import open_both
     from coolhead.cli.fit import split_names
-    from coolhead.cli.terminal import plain_warnings, print_json
+    from coolhead.cli.terminal import plain_warnings, print_json, score_settings
     from coolhead.evaluate import evaluate_domains, trained_sources
     from coolhead.io.reading import load_archive
-    from coolhead.metrics.bins import N_BINS
 
     fitted, metadata, opened, kind = open_both(calibrator, predictions, scores)
     metadata["domains"] = known_domains(metadata)
@@ -196,9 +195,7 @@ def evaluate(
             rows,
             fitted_on=metadata["domains"],
             source=split_names(source) or recorded or (),
-            n_bins=bins or N_BINS,
-            class_name=class_name,
-            n_draws=draws,
+            **score_settings(bins, class_name, draws),
         )
         if report is not None:
             from coolhead.report import write_evaluation_report

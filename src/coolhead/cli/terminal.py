@@ -49,6 +49,13 @@ InputOption = Annotated[
 ]
 
 
+def score_settings(bins: int | None, class_name: str | None, draws: int) -> dict:
+    """Return the arguments that these options stand for."""
+    from coolhead.metrics.bins import N_BINS
+
+    return {"n_bins": bins or N_BINS, "class_name": class_name, "n_draws": draws}
+
+
 def print_json(content: Any) -> None:
     """One JSON document; NaN and infinity, which JSON lacks, become null."""
     print(json.dumps(_plain(content), ensure_ascii=False, allow_nan=False))
