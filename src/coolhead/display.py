@@ -125,10 +125,14 @@ class SummarisedFit:
 
 
 def learned_facts(estimator: Any) -> dict[str, str]:
-    """Describe a fit by its attributes, {name: text}; empty before it."""
+    """Describe a fit by its attributes, {name: text}; empty before it.
+
+    A `CalibratedClassifier` is described by its calibrator.
+    """
+    calibrator = getattr(estimator, "calibrator_", estimator)
 
     def found(name: str) -> Any:
-        return getattr(estimator, name, None)
+        return getattr(calibrator, name, None)
 
     if found("n_classes_") is None:
         return {}

@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "shift": {"numerics"},
     "models": {"numerics"},
     "calibrators": {"display", "extras", "metrics", "numerics", "shift"},
-    "classifier": {"calibrators", "models", "numerics"},
+    "classifier": {"calibrators", "display", "models", "numerics"},
     "baselines": {"calibrators", "extras", "metrics", "numerics", "shift"},
     "methods": {"baselines", "calibrators", "plugins"},
     "new_domain": {

@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LogisticRegression
 
 import coolhead as ch
 from coolhead.compare import compare_methods
@@ -97,6 +98,16 @@ def test_a_fitted_calibrator_says_what_it_learned(auto):
     assert "3: site-0 (200), site-1 (200), site-2 (200)" in html
     assert "class offsets" in html and "status" in html
     assert repr(auto).endswith("3 domains")
+
+
+def test_a_classifier_is_described_by_its_calibrator():
+    model = ch.CalibratedClassifier(
+        LogisticRegression(), ch.TemperatureScaling(), features=None
+    )
+    shown = repr(model)
+    model.fit(DATA.features, DATA.labels, sample_domain=DATA.domains)
+    assert repr(model).startswith(f"{shown}: T = ")
+    assert model.calibrator_.status_ in model._repr_mimebundle_()["text/html"]
 
 
 def test_before_the_fit_scikit_learn_draws_its_diagram():

@@ -47,6 +47,7 @@ from coolhead.classifier.training import (
     estimator_logits,
     kept_folds,
 )
+from coolhead.display import SummarisedFit
 from coolhead.models.outputs import check_calibrator
 from coolhead.numerics.checks import check_domains, refuse_missing
 from coolhead.numerics.classes import class_positions, unique_classes
@@ -94,7 +95,7 @@ def _calibrator_has_temperature(classifier: CalibratedClassifier) -> bool:
 
 
 class CalibratedClassifier(
-    FittedMethods, ClassifierMixin, MetaEstimatorMixin, BaseEstimator
+    SummarisedFit, FittedMethods, ClassifierMixin, MetaEstimatorMixin, BaseEstimator
 ):
     """A classifier and a calibrator behind the ordinary `fit(X, y)`.
 

@@ -8,20 +8,7 @@ import numpy as np
 import polars as pl
 from scipy.optimize import isotonic_regression
 
-from coolhead.figures.style import (
-    AFTER,
-    BASELINE,
-    GREY,
-    INK,
-    LINES,
-    canvas,
-    name_ticks,
-    of_method,
-    read_frame,
-    rows_height,
-    shorten,
-    wide_means,
-)
+from coolhead.figures import style
 
 MIDDLE_HALF = 0.25, 0.75
 MOST = 0.05, 0.95
@@ -59,17 +46,18 @@ def temperatures(
     """
     from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
-    frame = read_frame(quantiles, "temperature")
-    names = [name for name in dict.fromkeys(frame["method"]) if name != BASELINE][::-1]
-    with canvas(ax, (4.6, rows_height(len(names)))) as ax:
+    frame = style.read_frame(quantiles, "temperature")
+    frame = frame.filter(pl.col("method") != style.BASELINE)
+    names = list(dict.fromkeys(frame["method"]))[::-1]
+    with style.canvas(ax, (4.6, style.rows_height(len(names)))) as ax:
         ax.set_xscale("log")
         # First: around one temperature alone the range would be empty to rounding.
-        ax.axvline(1, color=GREY, lw=0.8, ls="--")
+        ax.axvline(1, color=style.GREY, lw=0.8, ls="--")
         for row, name in enumerate(names):
-            own = of_method(frame, name)["value"].to_numpy()
-            ax.hlines(row, *np.quantile(own, MOST), AFTER, lw=1.2, alpha=0.5)
-            ax.hlines(row, *np.quantile(own, MIDDLE_HALF), AFTER, lw=5, alpha=0.5)
-            ax.plot(np.median(own), row, "|", color=INK, ms=9, mew=1.6)
+            own = style.of_method(frame, name)["value"].to_numpy()
+            ax.hlines(row, *np.quantile(own, MOST), style.AFTER, lw=1.2, alpha=0.5)
+            ax.hlines(row, *np.quantile(own, MIDDLE_HALF), style.AFTER, lw=5, alpha=0.5)
+            ax.plot(np.median(own), row, "|", color=style.INK, ms=9, mew=1.6)
         low, high = ax.get_xlim()
         # Powers of ten alone would leave a narrow range without a number.
         narrow = high < 10 * low
@@ -125,14 +113,15 @@ def expected_accuracy(
     ... )
     >>> ax = ch.figures.expected_accuracy(found, methods=["auto+batch"])
     """
-    frame = read_frame(adaptation, "adaptation").filter(
+    frame = style.read_frame(adaptation, "adaptation").filter(
         pl.col("draw") == 0, pl.col("expected").is_not_null()
     )
-    with canvas(ax, (4.6, 4.0)) as ax:
+    with style.canvas(ax, (4.6, 4.0)) as ax:
         ends = []
-        for name, (colour, _, marker, _) in zip(methods, cycle(LINES)):
-            own = of_method(frame, name).select("truth", "expected", "low", "high")
-            truth, middle, low, high = 100 * own.to_numpy().T
+        for name, (colour, _, marker, _) in zip(methods, cycle(style.LINES)):
+            own = style.of_method(frame, name)
+            columns = own.select("truth", "expected", "low", "high").to_numpy()
+            truth, middle, low, high = 100 * columns.T
             missed = (truth < low) | (truth > high)
             ax.vlines(
                 truth, low, high, colour, lw=np.where(missed, 2.2, 0.8), alpha=0.6
@@ -142,7 +131,7 @@ def expected_accuracy(
             ax.plot(truth, middle, marker=marker, mfc="white", **look)
             ends += [truth.min(), low.min(), truth.max(), high.max()]
         limits = max(min(ends) - 3, 0), min(max(ends) + 3, 100)
-        ax.axline((limits[0], limits[0]), slope=1, color=GREY, lw=0.8, ls="--")
+        ax.axline((limits[0], limits[0]), slope=1, color=style.GREY, lw=0.8, ls="--")
         ax.set(xlim=limits, ylim=limits, xlabel="true accuracy (%)")
         ax.set_ylabel("expected accuracy (%), 90 % interval")
         ax.legend(loc="lower left", bbox_to_anchor=(0, 1))
@@ -187,15 +176,15 @@ def by_target(
     ... )
     >>> ax = ch.figures.by_target(results, methods=["uncalibrated", "set-level"])
     """
-    frame = wide_means(results, "target", methods)
+    frame = style.wide_means(results, "target", methods)
     lines = [
         (np.arange(len(frame)), frame[name].to_numpy(), (labels or {}).get(name, name))
         for name in methods
     ]
-    with canvas(ax) as ax:
-        name_ticks(ax, map(shorten, frame["target"]), turned=len(frame) > 6)
+    with style.canvas(ax) as ax:
+        style.name_ticks(ax, map(style.shorten, frame["target"]), turned=len(frame) > 6)
         ax.set_xlabel("target domain")
-        draw_error_lines(ax, lines, LINES)
+        draw_error_lines(ax, lines, style.LINES)
     return ax
 
 
@@ -231,7 +220,7 @@ def error_by_labels(adaptation: Any, ax: Any = None) -> Any:
     ... )
     >>> ax = ch.figures.error_by_labels(found)
     """
-    frame = read_frame(adaptation, "adaptation")
+    frame = style.read_frame(adaptation, "adaptation")
     counts = sorted(set(frame["n_labels"]))
     means = frame.group_by("base", "batch", "n_labels", maintain_order=True).agg(
         ece=100 * pl.col("ece").mean()
@@ -243,11 +232,11 @@ def error_by_labels(adaptation: Any, ax: Any = None) -> Any:
         name = "labels alone" if base == PLAIN else f"{base}{' + batch' * bool(batch)}"
         places = np.array([counts.index(n) for n in own["n_labels"]])
         lines.append((places, own["ece"].to_numpy(), name))
-    with canvas(ax) as ax:
-        name_ticks(ax, map(str, counts))
+    with style.canvas(ax) as ax:
+        style.name_ticks(ax, map(str, counts))
         ax.set_xlabel("labels of the new domain")
         # From the second on: the first colour means "before" everywhere else.
-        draw_error_lines(ax, lines, [*LINES[1:], LINES[0]])
+        draw_error_lines(ax, lines, [*style.LINES[1:], style.LINES[0]])
     return ax
 
 
@@ -259,8 +248,8 @@ def draw_error_lines(
     for (places, values, name), (colour, dashes, marker, words) in zip(
         lines, cycle(looks)
     ):
-        style = {"color": colour, "ls": dashes, "marker": marker}
-        ax.plot(places, values, ms=4, mfc="white", **style)
+        look = {"color": colour, "ls": dashes, "marker": marker}
+        ax.plot(places, values, ms=4, mfc="white", **look)
         known = np.flatnonzero(~np.isnan(values))
         if len(known):
             at = float(places[known[-1]]), float(values[known[-1]])

@@ -8,19 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from coolhead.figures.style import (
-    BASELINE,
-    CHANGES,
-    GREY,
-    INK,
-    PAPER,
-    WARMTH,
-    canvas,
-    name_ticks,
-    read_frame,
-    shorten,
-    wide_means,
-)
+from coolhead.figures import style
 
 ROLES = ("calibration", "target", "centre")
 # Size of one label, as shares of the width and height of the map.
@@ -87,18 +75,19 @@ def feature_map(points: Any, ax: Any = None, *, split: str | None = None) -> Any
     from matplotlib.colors import LogNorm
     from matplotlib.patheffects import withStroke
 
-    plane = feature_plane(_one_map(read_frame(points, "map"), split))
-    halo = [withStroke(linewidth=2.5, foreground=PAPER)]
+    plane = feature_plane(_one_map(style.read_frame(points, "map"), split))
+    halo = [withStroke(linewidth=2.5, foreground=style.PAPER)]
     look = {"ha": "center", "va": "center", "weight": "bold", "path_effects": halo}
-    with canvas(ax, (4.6, 3.6)) as ax:
+    with style.canvas(ax, (4.6, 3.6)) as ax:
         ax.scatter(*plane.known.T, color=plane.colours, s=5, alpha=0.7)
-        ax.scatter(*plane.target.T, s=9, marker="+", color=INK, lw=0.5, alpha=0.7)
+        ax.scatter(*plane.target.T, s=9, marker="+", color=style.INK, lw=0.5, alpha=0.7)
         for x, y, text in plane.centres:
             ax.text(x, y, text, **look)
         if plane.low < plane.high:
-            ticks = np.geomspace(plane.low, plane.high, len(WARMTH) + 1)
-            norm, label = LogNorm(plane.low, plane.high), "temperature T of the cluster"
-            _add_bar(ax, norm, WARMTH, ticks, label=label, format=temperature_text)
+            ticks = np.geomspace(plane.low, plane.high, len(style.WARMTH) + 1)
+            norm = LogNorm(plane.low, plane.high)
+            words = {"label": "temperature T of the cluster"}
+            _add_bar(ax, norm, style.WARMTH, ticks, format=temperature_text, **words)
         ax.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xticks=[], yticks=[])
         ax.set_xlabel("first principal component of the features")
         ax.set_ylabel("second principal component")
@@ -132,10 +121,10 @@ def temperature_colours(values: Any, lowest: float, highest: float) -> np.ndarra
     Equal factors are equal steps, so that one very high T leaves others their colours.
     """
     if lowest == highest:
-        return np.full(len(values), WARMTH[len(WARMTH) // 2])
+        return np.full(len(values), style.WARMTH[len(style.WARMTH) // 2])
     shares = np.log(np.asarray(values) / lowest) / log(highest / lowest)
-    steps = (shares * len(WARMTH)).astype(int)
-    return np.array(WARMTH)[np.minimum(steps, len(WARMTH) - 1)]
+    steps = (shares * len(style.WARMTH)).astype(int)
+    return np.array(style.WARMTH)[np.minimum(steps, len(style.WARMTH) - 1)]
 
 
 def temperature_text(temperature: float, _: Any = None) -> str:
@@ -197,8 +186,8 @@ STEPS = 5
 # Changes below this many points are about equal.
 EQUAL = 0.05
 # The colour bar, from better to worse.
-BAR = [CHANGES[f"b{n}"][0] for n in (5, 4, 3, 2, 1)]
-BAR += [CHANGES[f"w{n}"][0] for n in (1, 2, 3, 4, 5)]
+BAR = [style.CHANGES[f"b{n}"][0] for n in (5, 4, 3, 2, 1)]
+BAR += [style.CHANGES[f"w{n}"][0] for n in (1, 2, 3, 4, 5)]
 
 
 def heat_map(
@@ -207,7 +196,7 @@ def heat_map(
     *,
     metric: str = "ece_mean",
     methods: Sequence[str] | None = None,
-    baseline: str = BASELINE,
+    baseline: str = style.BASELINE,
     labels: Mapping[str, str] | None = None,
 ) -> Any:
     """Draw an error of every split and method in per cent; the colour is its change.
@@ -250,14 +239,14 @@ def heat_map(
     from matplotlib.colors import Normalize
     from matplotlib.patches import Rectangle
 
-    wide = wide_means(results, "split", methods, metric)
+    wide = style.wide_means(results, "split", methods, metric)
     names = wide.columns[1:]
     values = wide.select(names).to_numpy().astype(float)
     found = changes(values, names, baseline)
     steps, largest = change_steps(found), largest_change(found)
-    with canvas(ax, (2.6 + 0.5 * len(names), 1.6 + 0.24 * len(wide))) as ax:
+    with style.canvas(ax, (2.6 + 0.5 * len(names), 1.6 + 0.24 * len(wide))) as ax:
         for (row, column), step in np.ndenumerate(steps):
-            ground, ink = CHANGES.get(step, (PAPER, GREY))
+            ground, ink = style.CHANGES.get(step, (style.PAPER, style.GREY))
             corner = column - 0.48, row - 0.46
             ax.add_patch(Rectangle(corner, 0.96, 0.92, color=ground, lw=0))
             text = cell_text(float(values[row, column]), step)
@@ -265,8 +254,8 @@ def heat_map(
             middle = {"ha": "center", "va": "center", "fontsize": 7}
             ax.text(column, row, text, color=ink, **middle, **bold)
         heads = [(labels or {}).get(name, name) for name in names]
-        name_ticks(ax, heads, turned=True)
-        ax.set_yticks(range(len(wide)), map(shorten, wide["split"]))
+        style.name_ticks(ax, heads, turned=True)
+        ax.set_yticks(range(len(wide)), map(style.shorten, wide["split"]))
         ax.set(xlabel="method; numbers: error (%)", ylabel="split")
         ax.set(xlim=(-0.5, len(names) - 0.5), ylim=(len(wide) - 0.5, -0.5))
         ax.tick_params(length=0)
@@ -275,7 +264,7 @@ def heat_map(
             ends = Normalize(-largest, largest)
             label = f"change against {baseline} (points)"
             ticks = largest * np.array([-1, -0.5, 0, 0.5, 1])
-            _add_bar(ax, ends, BAR, ticks, label=label, format="{x:+.1f}")
+            _add_bar(ax, ends, BAR, ticks, label=label, format="{x:+.3g}")
     return ax
 
 

@@ -8,23 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from coolhead.figures.style import (
-    AFTER,
-    BASELINE,
-    BEFORE,
-    GREY,
-    INK,
-    LINES,
-    PALE,
-    PAPER,
-    canvas,
-    in_per_cent,
-    of_method,
-    read_frame,
-    rows_height,
-    shorten,
-    wide_means,
-)
+from coolhead.figures import style
 from coolhead.numerics.weights import proportion_error
 
 # Part of a bin that its bar fills, and the height of the strip of counts.
@@ -101,13 +85,13 @@ def reliability(
     """
     bars = reliability_bars(bins, method)
     low, gap = np.minimum(bars.accuracy, bars.confidence), np.abs(bars.gap)
-    with canvas(ax, (3.0, 3.4)) as ax:
+    with style.canvas(ax, (3.0, 3.4)) as ax:
         edge = {"align": "edge"}
         box = bars.left, bars.accuracy, bars.width
-        ax.bar(*box, **(edge | {"color": AFTER} | bar))
+        ax.bar(*box, **(edge | {"color": style.AFTER} | bar))
         for chosen, colour, line, hatch in (
-            (bars.gap > 0, BEFORE, BEFORE, "////"),
-            (bars.gap <= 0, PAPER, INK, r"\\\\"),
+            (bars.gap > 0, style.BEFORE, style.BEFORE, "////"),
+            (bars.gap <= 0, style.PAPER, style.INK, r"\\\\"),
         ):
             box = bars.left[chosen], gap[chosen], bars.width[chosen], low[chosen]
             # Twice: the hatch takes the colour of the edge.
@@ -117,17 +101,17 @@ def reliability(
         # Accuracy lies between 0 and 1, and so does its error bar.
         error = np.minimum(error, [bars.accuracy, 1 - bars.accuracy])
         middle = bars.left + bars.width / 2
-        ax.errorbar(middle, bars.accuracy, error, fmt="none", ecolor=INK, lw=0.8)
-        ax.plot([0, 1], [0, 1], "--", color=GREY, lw=0.8)
+        ax.errorbar(middle, bars.accuracy, error, fmt="none", ecolor=style.INK, lw=0.8)
+        ax.plot([0, 1], [0, 1], "--", color=style.GREY, lw=0.8)
         strip = bars.left, STRIP * bars.share, bars.width, -0.03 - STRIP
-        ax.bar(*strip, color=PALE, **edge)
-        ax.axhline(0, color=PALE, lw=0.6)
+        ax.bar(*strip, color=style.PALE, **edge)
+        ax.axhline(0, color=style.PALE, lw=0.6)
         ax.spines["left"].set_bounds(0, 1)
         ax.set_title(f"ECE {100 * bars.error:.1f} %, n = {bars.count.sum():,}")
         ax.set(xlim=(0, 1), ylim=(-0.04 - STRIP, 1), aspect="equal")
         ax.set(xlabel="confidence (%)", ylabel="accuracy (%)", yticks=np.arange(6) / 5)
-        in_per_cent(ax.xaxis)
-        in_per_cent(ax.yaxis)
+        style.in_per_cent(ax.xaxis)
+        style.in_per_cent(ax.yaxis)
     return ax
 
 
@@ -137,7 +121,7 @@ def reliability_bars(bins: Any, method: str | None = None) -> Bars:
         edges, count = bins.edges, bins.count
         accuracy, confidence = bins.accuracy, bins.confidence
     else:
-        count, sure, right = _sums(read_frame(bins, "reliability"), method)
+        count, sure, right = _sums(style.read_frame(bins, "reliability"), method)
         count = count.astype(int)
         # Every row of the table is a bin of equal width, also where it is empty.
         edges = np.linspace(0, 1, len(count) + 1)
@@ -157,7 +141,7 @@ def reliability_bars(bins: Any, method: str | None = None) -> Bars:
 def _sums(frame: pl.DataFrame, method: str | None) -> list[np.ndarray]:
     """Sum rows, confidence and correct predictions of every bin over the table."""
     if method is not None:
-        frame = of_method(frame, method)
+        frame = style.of_method(frame, method)
     elif "method" in frame.columns and frame["method"].n_unique() > 1:
         names = ", ".join(dict.fromkeys(frame["method"]))
         raise ValueError(f"method is None; wanted one of those in the table: {names}")
@@ -171,7 +155,7 @@ def confidence_histogram(
     bins: Any,
     ax: Any = None,
     *,
-    method: str = BASELINE,
+    method: str = style.BASELINE,
     labels: Mapping[str, str] | None = None,
 ) -> Any:
     """Draw how often each confidence occurs, right and wrong predictions apart.
@@ -206,17 +190,17 @@ def confidence_histogram(
     ... )
     >>> ax = ch.figures.confidence_histogram(bins)
     """
-    frame = of_method(read_frame(bins, "histogram"), method)
+    frame = style.of_method(style.read_frame(bins, "histogram"), method)
     sums = frame.group_by("low", "high").agg(pl.col("n", "n_correct").sum()).sort("low")
     share = 100 / max(int(sums["n"].sum()), 1)
     right, total = (share * sums[name].to_numpy() for name in ("n_correct", "n"))
     low, width = sums["low"].to_numpy(), (sums["high"] - sums["low"]).to_numpy()
-    look = {"fc": BEFORE, "ec": PAPER, "lw": 0, "hatch": "///", "label": "wrong"}
-    with canvas(ax, (4.6, 2.4)) as ax:
-        ax.bar(low, right, width, align="edge", color=AFTER, label="right")
-        ax.bar(low, total - right, width, right, align="edge", **look)
+    look = {"fc": style.BEFORE, "ec": style.PAPER, "lw": 0, "hatch": "///"}
+    with style.canvas(ax, (4.6, 2.4)) as ax:
+        ax.bar(low, right, width, align="edge", color=style.AFTER, label="right")
+        ax.bar(low, total - right, width, right, align="edge", label="wrong", **look)
         ax.set(xlim=(0, 1), xlabel="confidence (%)", ylabel="rows (%)")
-        in_per_cent(ax.xaxis)
+        style.in_per_cent(ax.xaxis)
         ax.set_title((labels or {}).get(method, method))
         # The legend stands above the highest bar.
         ax.set_ylim(0, 1.25 * max(total.max(initial=0), 1e-9))
@@ -258,12 +242,13 @@ def selective_prediction(
     >>> curve = ch.metrics.risk_coverage_curve([1, 1, 0, 1], [0.9, 0.8, 0.6, 0.5])
     >>> ax = ch.figures.selective_prediction(curve, label="ensemble")
     """
-    with canvas(ax) as ax:
-        for (name, share, right), style in zip(_lines(curves, methods), cycle(LINES)):
+    with style.canvas(ax) as ax:
+        lines = zip(_lines(curves, methods), cycle(style.LINES))
+        for (name, share, right), (colour, dashes, *_) in lines:
             look = {}
             if name is not None:
                 label = (labels or {}).get(name, name)
-                look = {"color": style[0], "ls": style[1], "label": label}
+                look = {"color": colour, "ls": dashes, "label": label}
             ax.plot(100 * share, 100 * right, **(look | line))
         if methods:
             ax.legend(loc="best")
@@ -277,17 +262,18 @@ def _lines(curves: Any, methods: Sequence[str]) -> list[tuple[Any, Any, Any]]:
     """Return name, coverage and accuracy of each line."""
     if hasattr(curves, "risk"):
         return [(None, curves.coverage, 1 - curves.risk)]
-    frame = read_frame(curves, "selective")
+    frame = style.read_frame(curves, "selective")
     mean = pl.col("accuracy").mean()
     found = []
     for name in methods:
-        own = of_method(frame, name).group_by("coverage").agg(mean).sort("coverage")
+        own = style.of_method(frame, name)
+        own = own.group_by("coverage").agg(mean).sort("coverage")
         found.append((name, own["coverage"].to_numpy(), own["accuracy"].to_numpy()))
     return found
 
 
 def before_after(
-    results: Any, ax: Any = None, *, method: str, baseline: str = BASELINE
+    results: Any, ax: Any = None, *, method: str, baseline: str = style.BASELINE
 ) -> Any:
     """Draw the ECE of every split before and after one method, the worst on top.
 
@@ -320,16 +306,17 @@ def before_after(
     ... )
     >>> ax = ch.figures.before_after(results, method="set-level")   # or a run's folder
     """
-    wide = wide_means(results, "split", [baseline, method]).drop_nulls().sort(baseline)
+    means = style.wide_means(results, "split", [baseline, method])
+    wide = means.drop_nulls().sort(baseline)
     before, after = wide[baseline].to_numpy(), wide[method].to_numpy()
     rows, worse = np.arange(len(wide)), after > before
-    with canvas(ax, (4.6, rows_height(len(wide)))) as ax:
-        for chosen, colour in ((~worse, AFTER), (worse, BEFORE)):
+    with style.canvas(ax, (4.6, style.rows_height(len(wide)))) as ax:
+        for chosen, colour in ((~worse, style.AFTER), (worse, style.BEFORE)):
             ends = rows[chosen], before[chosen], after[chosen]
             ax.hlines(*ends, colour, lw=2, alpha=0.45)
-        ax.scatter(before, rows, s=26, facecolor="white", edgecolor=BEFORE, zorder=3)
-        ax.scatter(after, rows, s=26, color=AFTER, zorder=4)
-        ax.set_yticks(rows, map(shorten, wide["split"]))
+        ax.scatter(before, rows, 26, "white", edgecolor=style.BEFORE, zorder=3)
+        ax.scatter(after, rows, 26, style.AFTER, zorder=4)
+        ax.set_yticks(rows, map(style.shorten, wide["split"]))
         ax.set_xlim(left=0)
         ax.set_ylim(-0.6, len(wide) - 0.4)
         ax.set_xlabel("ECE (%): ○ before, ● after")

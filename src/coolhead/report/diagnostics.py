@@ -2,11 +2,10 @@
 
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from coolhead.report.answer import BEFORE, plural
-from coolhead.report.tables import RunScores, column_mean, label
+from coolhead.report.tables import label
 
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.9)
 # Shares of fewer rows are shown in grey.
@@ -150,21 +149,3 @@ def fit_statuses(status: pl.DataFrame) -> list[dict[str, Any]]:
             }
         )
     return rows
-
-
-def target_shape(scores: RunScores, after: str | None) -> str | None:
-    """Say whether the ECE is low in the middle of the targets and high at both ends."""
-    if after is None or len(scores.targets) < 3:
-        return None
-    found = [
-        column_mean(scores.of(after, target=t), "ece_mean") for t in scores.targets
-    ]
-    values = np.array([np.nan if value is None else value for value in found])
-    ends, middle = values[[0, -1]], values[1:-1]
-    if np.isnan(values).any():
-        return None
-    shape = "a U" if middle.mean() < ends.min() else "no U"
-    return (
-        f"{label(after)}: {ends.mean():.1f} % at the two ends, {middle.mean():.1f} % "
-        f"in between: {shape}."
-    )

@@ -18,7 +18,6 @@ from coolhead.report.results import (
     CellResult,
     add_curves,
     describe_machine,
-    empty_table,
     note_masked,
     package_versions,
     point_scores,
@@ -95,15 +94,15 @@ def gather_evaluation(
     """Build the tables of a report; every domain of the predictions is a split."""
     method = _method_name(calibrator, metadata)
     domains = [line for line in lines if line.domain != "all" or len(lines) == 1]
-    frames: dict[str, list[pl.DataFrame]] = {name: [] for name in TABLES}
+    rows: dict[str, list[dict[str, Any]]] = {table: [] for table in TABLES}
     for line in domains:
+        key = _key(line, metadata)
         result = _score(lines.scored[line.domain], line, method)
-        for table, rows in result.tables.items():
-            if rows:
-                frames[table].append(_keyed(table, rows, line, metadata))
+        for table, found in result.tables.items():
+            rows[table] += [key | row for row in found]
     return ReportData(
         title=f"Calibration of {name}",
-        frames={n: pl.concat(f) if f else empty_table(n) for n, f in frames.items()},
+        frames={n: pl.DataFrame(r, schema=schema_of(n)) for n, r in rows.items()},
         tables=[_table(lines)],
         planned=(BEFORE, method),
         facts=_facts(calibrator, archive, metadata, name, lines[0].n_bins),
@@ -147,16 +146,19 @@ def _score(scored: Sequence[ScoredRows], line: Any, method: str) -> CellResult:
     return result
 
 
-def _keyed(
-    name: str, rows: list[dict[str, Any]], line: Any, metadata: dict[str, Any]
-) -> pl.DataFrame:
-    fitted_on = "+".join(_fitted_on(metadata))
+def _key(line: Any, metadata: dict[str, Any]) -> dict[str, Any]:
+    """Return the key columns of a domain."""
     # Not "calibration": it would read as if that were the domain's name.
     role = {"source": " (source)", "calibration": " (seen)"}.get(line.role, "")
-    split = f"{line.domain}{role}"
-    key = {"experiment": "evaluation", "classifier": "given", "split": split}
-    key |= {"source": "", "calibration": fitted_on, "target": line.domain, "seed": 0}
-    return pl.DataFrame([key | row for row in rows], schema=schema_of(name))
+    return {
+        "experiment": "evaluation",
+        "classifier": "given",
+        "split": f"{line.domain}{role}",
+        "source": "",
+        "calibration": "+".join(_fitted_on(metadata)),
+        "target": line.domain,
+        "seed": 0,
+    }
 
 
 def _table(lines: Any) -> Table:
@@ -210,6 +212,7 @@ def _facts(
     fitted = ", ".join(f"{n} ({c})" for n, c in _fitted_on(metadata).items())
     sizes = ", ".join(f"{n} ({c})" for n, c in archive.domain_sizes().items())
     source = metadata.get("source")
+    program = Path(sys.argv[0]).name.replace("__main__.py", "coolhead")
     known = {
         text: str(metadata[key])
         for key, text in SHOWN_METADATA.items()
@@ -218,7 +221,7 @@ def _facts(
     if isinstance(source, list) and source:
         known["Source domains"] = ", ".join(map(str, source))
     return {
-        "Command": " ".join([Path(sys.argv[0]).name, *sys.argv[1:]]),
+        "Command": " ".join([program, *sys.argv[1:]]),
         "Evaluated": f"{name}: {sizes}",
         "Calibrator": type(calibrator).__name__,
         "Fitted on": fitted or "not known",

@@ -102,7 +102,7 @@ TABLES: dict[str, dict[str, Any]] = {
 
 @dataclass
 class CellResult:
-    """What one cell found: for each table a list of rows without the key columns."""
+    """The results of one cell: for each table, rows without the key columns."""
 
     tables: dict[str, list[dict[str, Any]]] = field(
         default_factory=lambda: {name: [] for name in TABLES}
@@ -111,6 +111,12 @@ class CellResult:
     def add(self, table: str, **row: Any) -> None:
         """Append one row to a table."""
         self.tables[table].append(row)
+
+    def add_each(self, table: str, method: str, **columns: Any) -> None:
+        """Append a row for each entry of the columns, which are equally long."""
+        lists = [np.asarray(values).tolist() for values in columns.values()]
+        for row in zip(*lists, strict=True):
+            self.add(table, method=method, **dict(zip(columns, row, strict=True)))
 
     @property
     def failed(self) -> bool:
@@ -149,54 +155,30 @@ QUANTILES = np.arange(41) / 40
 def add_curves(name: str, found: ScoredRows, n_bins: int, result: CellResult) -> None:
     """Add reliability bins, confidence histogram, selective curve, temperatures."""
     bins = ScoreSums(found.sums(n_bins)[0], n_bins).bins
-    for number in range(n_bins):
-        result.add(
-            "reliability",
-            method=name,
-            bin=number,
-            n=int(bins.count[number]),
-            sum_confidence=float(bins.confidence[number]),
-            sum_correct=int(bins.correct[number]),
-        )
-    _add_histogram(name, found, result)
-    _add_selective(name, found, result)
-    if found.temperature is not None:
-        values = np.quantile(found.temperature, QUANTILES)
-        for quantile, value in zip(QUANTILES, values, strict=True):
-            result.add(
-                "temperature", method=name, quantile=float(quantile), value=float(value)
-            )
-
-
-def _add_histogram(name: str, found: ScoredRows, result: CellResult) -> None:
+    sums = {"sum_confidence": bins.confidence, "sum_correct": bins.correct.astype(int)}
+    result.add_each(
+        "reliability", name, bin=range(n_bins), n=bins.count.astype(int), **sums
+    )
     edges = np.linspace(0, 1, HISTOGRAM_BINS + 1)
-    counts, _ = np.histogram(found.confidence, edges)
-    right, _ = np.histogram(found.confidence[found.correct], edges)
-    for number, (n, n_correct) in enumerate(zip(counts, right, strict=True)):
-        result.add(
-            "histogram",
-            method=name,
-            bin=number,
-            low=float(edges[number]),
-            high=float(edges[number + 1]),
-            n=int(n),
-            n_correct=int(n_correct),
-        )
-
-
-def _add_selective(name: str, found: ScoredRows, result: CellResult) -> None:
-    """Accuracy and threshold when only the most confident share is answered."""
+    result.add_each(
+        "histogram",
+        name,
+        bin=range(HISTOGRAM_BINS),
+        low=edges[:-1],
+        high=edges[1:],
+        n=np.histogram(found.confidence, edges)[0],
+        n_correct=np.histogram(found.confidence[found.correct], edges)[0],
+    )
+    # Accuracy and threshold when only the most confident share is answered.
     curve = risk_coverage_curve(found.correct, found.confidence)
     at = np.searchsorted(curve.coverage, COVERAGES - 1e-12)
-    for coverage, position in zip(COVERAGES, at, strict=True):
-        place = min(int(position), len(curve.coverage) - 1)
-        result.add(
-            "selective",
-            method=name,
-            coverage=float(coverage),
-            threshold=float(curve.threshold[place]),
-            accuracy=float(1 - curve.risk[place]),
-        )
+    at = np.minimum(at, len(curve.coverage) - 1)
+    right = 1 - curve.risk[at]
+    shown = {"coverage": COVERAGES, "threshold": curve.threshold[at], "accuracy": right}
+    result.add_each("selective", name, **shown)
+    if found.temperature is not None:
+        values = np.quantile(found.temperature, QUANTILES)
+        result.add_each("temperature", name, quantile=QUANTILES, value=values)
 
 
 def point_scores(found: ScoredRows, n_bins: int, size: int) -> dict[str, float]:

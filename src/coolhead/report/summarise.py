@@ -22,7 +22,6 @@ from coolhead.report.diagnostics import (
     example_strip,
     fit_statuses,
     shift_warnings,
-    target_shape,
 )
 from coolhead.report.plot import feature_map, reliability_panel
 from coolhead.report.tables import (
@@ -126,7 +125,6 @@ def summarise_classifier(
         "adaptation": adaptation_section(frames["adaptation"], data.noun),
         "seeing": _seeing(scores.methods),
         "statuses": fit_statuses(frames["status"]),
-        "shape": None if data.order is None else target_shape(scores, after),
         "frames": frames,
         "shown": shown_methods(scores.methods, after),
     }

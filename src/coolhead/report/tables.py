@@ -58,14 +58,12 @@ class TableBuilder:
         column: str,
         value: float | None,
         *,
-        sd: float | None = None,
-        low: float | None = None,
-        high: float | None = None,
         mark: str = "",
+        **spread: float | None,
     ) -> None:
-        """Add one cell; a value that is None leaves the cell empty."""
-        numbers = {"value": value, "sd": sd, "low": low, "high": high}
-        self.rows.append({"row": row, "column": column, "mark": mark} | numbers)
+        """Add one cell; None leaves it empty, `spread` may hold sd, or low and high."""
+        cell = dict.fromkeys(SCHEMA) | {"row": row, "column": column, "value": value}
+        self.rows.append(cell | {"mark": mark} | spread)
 
     def frame(self) -> pl.DataFrame:
         """The cells as a frame."""
@@ -142,14 +140,8 @@ def _markdown(table: Table, header: list[str], body: list[list[str]]) -> str:
 
 _LATEX = str.maketrans(
     {
+        **{character: f"\\{character}" for character in "&%_#${}"},
         "\\": r"\textbackslash{}",
-        "&": r"\&",
-        "%": r"\%",
-        "_": r"\_",
-        "#": r"\#",
-        "$": r"\$",
-        "{": r"\{",
-        "}": r"\}",
         "~": r"\textasciitilde{}",
         "^": r"\textasciicircum{}",
         "±": r"$\pm$",
