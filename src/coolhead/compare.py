@@ -56,7 +56,7 @@ class MethodComparison(Summarised, list[MethodScore]):
             (method, f"{100 * mean:.1f}", *(cells[method, name] for name in domains))
             for method, mean in mean_scores(self).items()
         ]
-        title = "ECE in per cent on left-out domains, with 95 % limits"
+        title = "ECE on left-out domains in per cent, bias-corrected 95 % limits"
         return Summary(title, ("method", "mean", *domains), rows)
 
 

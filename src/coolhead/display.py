@@ -64,16 +64,18 @@ def as_text(summary: Summary) -> str:
 def as_html(summary: Summary) -> str:
     """Write a summary as HTML; all text is escaped."""
     rows, remark = summary.shown_rows()
-    head = "".join(f"<th>{escape(name)}</th>" for name in summary.header)
+    # Notebooks align to the right, which suits numbers only.
+    align = "" if summary.header else ' style="text-align: left"'
+    names = "".join(f"<th>{escape(name)}</th>" for name in summary.header)
+    head = f"<tr>{names}</tr>" if names else ""
     body = "".join(
-        f"<tr><th>{escape(first)}</th>"
-        + "".join(f"<td>{escape(text)}</td>" for text in rest)
+        f"<tr><th{align}>{escape(first)}</th>"
+        + "".join(f"<td{align}>{escape(text)}</td>" for text in rest)
         + "</tr>"
         for first, *rest in rows
     )
-    table = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    parts = [f"<p>{escape(summary.title)}</p>", table if rows else ""]
-    return f"<div>{''.join(parts)}{f'<p>{remark}</p>' if remark else ''}</div>"
+    table = f"<table>{head}{body}</table>" if rows else ""
+    return f"<div><p>{escape(summary.title)}</p>{table}<p>{remark}</p></div>"
 
 
 def percent(found: Any) -> str:

@@ -99,7 +99,8 @@ class DomainEvaluation(Summarised, list[DomainScores]):
             for line in self
         ]
         header = ("domain", "rows", "accuracy %", "ECE before", "after", "change")
-        return Summary("Calibration of each domain, ECE in per cent", header, rows)
+        title = "ECE of each domain in per cent, bias-corrected 95 % limits"
+        return Summary(title, header, rows)
 
 
 def evaluate_domains(

@@ -98,7 +98,7 @@ class TestWrapper:
     def test_features_pass_through_the_wrappers_own_step(self, kind, source):
         model = self.model(kind(), source=source)
         monitor = DriftMonitor.for_calibrator(model, self.X, DOMAINS, labels=self.y)
-        # An estimator that learned from all rows is surer there than anywhere else.
+        # An estimator that learned from all rows is overconfident there.
         assert bool(monitor.expected.unsure) == (source is not None)
         assert "a" not in monitor.expected.unsure
         rows = DOMAINS != "a"

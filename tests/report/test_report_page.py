@@ -391,7 +391,7 @@ def test_verdicts_on_domains():
 
 def test_plain_names_stand_beside_the_papers(page):
     text = visible(page)
-    assert "Set-level : one temperature for all calibration domains" in text
+    assert "Set-level: one temperature for all calibration domains" in text
     assert "Ensemble mean of set-level, nearest cluster and regression" in text
 
 

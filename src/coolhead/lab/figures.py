@@ -1,4 +1,4 @@
-"""Figures of a run as SVG files, for those who look before they read."""
+"""Figures of a run as SVG files."""
 
 from functools import partial
 from pathlib import Path
@@ -27,7 +27,7 @@ SHOWN = (
 
 
 def write_figures(run: str | Path) -> list[Path]:
-    """Write reliability diagrams and the map of splits and methods; return paths."""
+    """Write reliability diagrams and the heat map of splits; return the paths."""
     folder = Path(run) / "figures"
     folder.mkdir(exist_ok=True)
     bins, results = read_table(run, "reliability"), read_table(run, "results")
@@ -45,7 +45,7 @@ def write_figures(run: str | Path) -> list[Path]:
 
 
 def draw_reliability(bins: pl.DataFrame) -> str:
-    """Accuracy against confidence, all splits together, one panel per method."""
+    """Draw accuracy against confidence, all splits together, one panel per method."""
     present = list(dict.fromkeys(bins["method"]))
     methods = [name for name in SHOWN if name in present] or present[: len(SHOWN)]
     columns = min(4, len(methods))
@@ -64,9 +64,9 @@ def draw_reliability(bins: pl.DataFrame) -> str:
 
 
 def draw_splits(results: pl.DataFrame, scores: RunScores) -> str:
-    """ECE of every split and method; the colour is the change against uncalibrated."""
+    """Draw the ECE of every split and method; the colour is its change."""
     names = {name: label(name) for name in scores.methods}
     draw = partial(figures.heat_map, results, methods=list(names), labels=names)
-    size = 1.6 + 0.55 * len(names), 1.3 + 0.24 * len(scores.splits)
+    size = 2.6 + 0.55 * len(names), 1.6 + 0.24 * len(scores.splits)
     title = "ECE in per cent of every split and method"
     return draw_svg(size, lambda figure: draw(figure.subplots()), title)

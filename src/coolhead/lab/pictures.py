@@ -17,7 +17,7 @@ from coolhead.lab.protocol import (
     TrainedData,
 )
 
-# Most characters of a thumbnail, so that hundreds fit into a page.
+# Largest number of characters of a thumbnail: hundreds fit into a page.
 LARGEST = 1024
 SIDES = (40, 32, 24, 16, 8)
 COLOURS = 16
@@ -26,10 +26,10 @@ Pictures = Callable[[int, str], str | None]
 
 
 def find_pictures(data: Data) -> Pictures | None:
-    """A function of (row number, id) that gives a PNG in base64, or None.
+    """Return a function of (row number, id) that gives a PNG in base64, or None.
 
-    None itself where the data have no pictures. A file that can not be read has no
-    picture; the numbers of the experiment stand all the same.
+    None where the data have no pictures. A file that cannot be read has no picture;
+    the numbers of the experiment do not depend on it.
     """
     if isinstance(data, BundledData) and data.dataset == "digits":
         return _digits()
@@ -42,7 +42,7 @@ def find_pictures(data: Data) -> Pictures | None:
 
 
 def thumbnail(image: Image.Image) -> str:
-    """A PNG in base64 of at most `LARGEST` characters, as large as fits."""
+    """Return a PNG in base64 of at most `LARGEST` characters, as large as fits."""
     text = ""
     for side in SIDES:
         small = image.copy()

@@ -26,13 +26,17 @@ def write_report(
 
     Parameters
     ----------
-    run : folder of a run, as `coolhead sweep` leaves it.
-    out : file to write; ``report.html`` in that folder by default.
-    tables : of that run, where they were computed before.
+    run : str or Path
+        Folder of a run, as `coolhead sweep` writes it.
+    out : str or Path, default=None
+        File to write; ``report.html`` in that folder by default.
+    tables : list of Table, default=None
+        Tables of that run, if they have been computed already.
 
     Returns
     -------
-    Path of the page.
+    path : Path
+        The page.
 
     Examples
     --------
@@ -42,7 +46,7 @@ def write_report(
     >>> from coolhead.lab.sweep import run_sweep
     >>> sites = ch.datasets.simulate_domains([1.0, 2.0, 3.0])
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for name in sites.domain_names:    # what a classifier of each says
+    ...     for name in sites.domain_names:    # logits of a classifier of each
     ...         sites.save(f"{folder}/{name}.safetensors")
     ...     pattern = f"{folder}/{{source}}.safetensors"
     ...     protocol = {
@@ -65,18 +69,18 @@ def write_report(
 
 
 def answers(run: str | Path) -> list[str]:
-    """The answer of every classifier of a run, as text."""
+    """Return the answer for every classifier of a run, as text."""
     by_classifier = load_scores(run)
-    sentences = {n: describe_answer(s, "split") for n, s in by_classifier.items()}
     several = len(by_classifier) > 1
     return [
-        f"Classifier {name}: {found['sentence']}" if several else found["sentence"]
-        for name, found in sentences.items()
+        (f"Classifier {name}: " if several else "")
+        + describe_answer(scores, "split")["sentence"]
+        for name, scores in by_classifier.items()
     ]
 
 
 def load_run(run: str | Path, tables: list[Table] | None = None) -> ReportData:
-    """Read the folder of a run; its tables are made unless they are given."""
+    """Read the folder of a run; compute its tables unless they are given."""
     record = read_run_record(run)
     frames = {name: read_or_empty(run, name) for name in TABLES}
     if tables is None:

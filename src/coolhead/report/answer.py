@@ -67,7 +67,6 @@ def describe_answer(scores: RunScores, noun: str) -> dict[str, Any]:
     found = {
         "method": method,
         "label": label(method),
-        "plain": plain_name(method),
         "recommended": bool(change.mean() < 0),
         "before": float(by_split["ece_mean_base"].to_numpy().mean()),
         "after": float(by_split["ece_mean"].to_numpy().mean()),
@@ -85,7 +84,9 @@ def describe_answer(scores: RunScores, noun: str) -> dict[str, Any]:
         "elsewhere": _chosen_elsewhere(scores),
         "oracle": column_mean(scores.of("target-only"), "ece_mean"),
     }
-    return found | {"sentence": _sentence(found)}
+    plain = plain_name(method)
+    also = f" {found['label']}: {plain}." if plain else ""
+    return found | {"sentence": _sentence(found) + also}
 
 
 def _sentence(found: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ from coolhead.report.summarise import ReportData, summarise
 
 
 def render(data: ReportData) -> str:
-    """The whole page as text."""
+    """Return the whole page as text."""
     summary = summarise(data)
     for part in summary["classifiers"]:
         part["figures"] = draw_figures(part)

@@ -58,7 +58,7 @@ def reliability_panel(bins: pl.DataFrame) -> dict[str, Any]:
 
 
 def feature_map(points: pl.DataFrame) -> dict[str, Any]:
-    """One path of points per colour, crosses of the target, centres with their T."""
+    """Lay out one path per colour, crosses of the target, centres with their T."""
     plane = feature_plane(points)
     return {
         "known": [

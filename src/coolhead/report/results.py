@@ -125,17 +125,17 @@ class CellResult:
 
 
 def file_safe(name: str) -> str:
-    """`name` with every character that a file name may not hold replaced."""
+    """Replace every character that a file name may not hold."""
     return "".join(c if c.isalnum() or c in "+-_." else "_" for c in name)
 
 
 def schema_of(name: str) -> dict[str, Any]:
-    """Columns and types of a table, the key columns first."""
+    """Return columns and types of a table, the key columns first."""
     return dict.fromkeys(KEY_COLUMNS, pl.String) | {"seed": pl.Int64} | TABLES[name]
 
 
 def empty_table(name: str) -> pl.DataFrame:
-    """A table of the schema without rows."""
+    """Return a table of the schema without rows."""
     return pl.DataFrame(schema=schema_of(name))
 
 
@@ -182,7 +182,7 @@ def add_curves(name: str, found: ScoredRows, n_bins: int, result: CellResult) ->
 
 
 def point_scores(found: ScoredRows, n_bins: int, size: int) -> dict[str, float]:
-    """Scores on all rows; the null level is that of `size` of them."""
+    """Return scores on all rows; `ece_null` is that of `size` of them."""
     sums = ScoreSums(found.sums(n_bins)[0], n_bins)
     counts = {"n_evaluated": sums.n_rows, "n_masked": sums.n_masked}
     scores = counts | {"subsample_size": size} | sums.scores()
@@ -197,12 +197,12 @@ PACKAGES = ("coolhead", "numpy", "scipy", "scikit-learn", "polars", "joblib", "t
 
 
 def describe_machine() -> str:
-    """Cores, processor architecture and operating system."""
+    """Describe cores, processor architecture and operating system."""
     return f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}"
 
 
 def package_versions() -> dict[str, str]:
-    """Versions of Python and of the packages that decide the numbers."""
+    """Return versions of Python and of the packages that affect the numbers."""
     found = {"python": platform.python_version()}
     for name in PACKAGES:
         try:

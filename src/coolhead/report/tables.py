@@ -30,10 +30,21 @@ SCHEMA = {
 
 @dataclass(frozen=True)
 class Table:
-    """Cells of one table; rows and columns stand in order of first appearance.
+    """Cells of one table; rows and columns are in order of first appearance.
 
-    `whole` names the columns that hold counts, `bold` the cells (row, column) that
-    are the best of their kind.
+    Attributes
+    ----------
+    name, title : str
+    cells : DataFrame
+        With the columns of `SCHEMA`.
+    notes : tuple of str
+    corner : str
+        Head of the column of row names.
+    digits : int
+    whole : tuple of str
+        Columns that hold counts.
+    bold : frozenset of (row, column)
+        Cells that are the best of their kind.
     """
 
     name: str
@@ -78,10 +89,17 @@ def best_cells(
     along: str = "column",
     highest: bool = False,
 ) -> frozenset[tuple[str, str]]:
-    """The best cell of every column (or, along="row", of every row).
+    """Return the best cell of every column (or, along="row", of every row).
 
-    `columns` compete, or are competed in; `among` are the names of the rows (or, along
-    rows, of the columns) that take part: methods, not oracles.
+    Parameters
+    ----------
+    cells : DataFrame
+    columns : iterable of str
+        Columns (or rows) to find the best cell of.
+    among : iterable of str
+        Rows (or columns) that take part: methods, not oracles.
+    along : {"column", "row"}, default="column"
+    highest : bool, default=False
     """
     other = "column" if along == "row" else "row"
     taking = pl.col(along).is_in(list(columns)) & pl.col(other).is_in(list(among))
@@ -92,7 +110,7 @@ def best_cells(
 
 
 def render_table(table: Table, form: str) -> str:
-    """The text of a table in one of `FORMATS`."""
+    """Return the text of a table in one of `FORMATS`."""
     if form not in FORMATS:
         wanted = ", ".join(FORMATS)
         raise ValueError(f"format is {form!r}; wanted one of {wanted}")
@@ -103,7 +121,7 @@ def render_table(table: Table, form: str) -> str:
 
 
 def page_layout(table: Table) -> tuple[list[str], list[list[str]]]:
-    """Header and rows of formatted cells."""
+    """Return the header and rows of formatted cells."""
     rows, columns = (dict.fromkeys(table.cells[name]) for name in ("row", "column"))
     texts = {
         (cell["row"], cell["column"]): _cell_text(
@@ -158,12 +176,12 @@ _LATEX = str.maketrans(
 
 
 def _escaped(text: str) -> str:
-    """Text for LaTeX: "a > b" is a way from a to b, "> 1" a comparison."""
+    """Escape text for LaTeX: "a > b" is an arrow from a to b, "> 1" a comparison."""
     return re.sub(r"\$\\rightarrow\$(?= ?\d)", "$>$", text.translate(_LATEX))
 
 
 def _latex(table: Table, header: list[str], body: list[list[str]]) -> str:
-    """A table for the package booktabs; `bold` cells are the best of their kind."""
+    """Write a table for the package booktabs; `bold` cells are bold."""
 
     def line(cells: list[str]) -> str:
         return " & ".join(cells) + r" \\"
@@ -203,7 +221,7 @@ class RunScores:
     """One row per split, seed and method; one column per metric; errors in per cent."""
 
     frame: pl.DataFrame
-    # Tables ask for the same parts of the frame in thousands: each is cut out once.
+    # Tables ask for the same parts of the frame thousands of times: a cache.
     _parts: dict = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
@@ -283,7 +301,7 @@ def seed_deviation(frame: pl.DataFrame, column: str) -> float | None:
 
 
 def label(method: str) -> str:
-    """The name of a method as it stands in tables."""
+    """Return the name of a method in tables."""
     return known_method(method).label
 
 
@@ -311,12 +329,12 @@ def plain_name(method: str) -> str:
 
 
 def proposed(methods: Sequence[str]) -> list[str]:
-    """The methods that are neither references nor oracles."""
+    """Return the methods that are neither references nor oracles."""
     return [name for name in methods if name not in BASELINES]
 
 
 def competing(methods: Sequence[str]) -> list[str]:
-    """Labels of the methods that need no labels of the target."""
+    """Return labels of the methods that need no labels of the target."""
     return [label(name) for name in methods if not _sees_labels(name)]
 
 
