@@ -425,3 +425,27 @@ def test_one_temperature_alone_has_a_range(temperature):
     spread = pl.DataFrame({"method": ["one"], "value": [temperature]})
     low, high = figures.temperatures(spread).get_xlim()
     assert low <= min(temperature, 1) < max(temperature, 1.01) <= high * 1.1
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_axes_have_names(tables, name):
+    ax = drawings(tables)[name](None)
+    assert ax.get_xlabel()
+    # The rows of this one are splits, targets or domains.
+    assert ax.get_ylabel() or name == "before_after"
+
+
+def test_a_colour_bar_explains_the_heat_map(tables):
+    _, bar = figures.heat_map(tables["results"]).figure.axes
+    assert bar.get_ylabel() == "change against uncalibrated (points)"
+    ticks = bar.get_yticks()
+    assert ticks[0] == -ticks[-1] < 0
+    # Nothing to compare with: no colours, no bar.
+    alone = figures.heat_map(tables["results"], methods=["set-level"])
+    assert len(alone.figure.axes) == 1
+
+
+def test_a_run_of_version_0_2_names_its_table_otherwise(tables, tmp_path):
+    (tmp_path / "details").mkdir()
+    tables["adaptation"].write_parquet(tmp_path / "details" / "arrival.parquet")
+    assert len(figures.error_by_labels(tmp_path).lines) == 3

@@ -168,6 +168,13 @@ def test_the_new_domain_is_described_and_drawn(made, page):
     assert cells["Plain scaling, 20 labels", "of target"]["mark"] == "20 labels"
 
 
+def test_a_run_of_version_0_2_has_its_section_on_new_domains(tmp_path):
+    run = write_run(tmp_path / "run")
+    path = table_path(run, "adaptation")
+    path.rename(path.with_name("arrival.parquet"))
+    assert "In a new domain" in report(run)
+
+
 def test_failed_cells_stand_in_place_of_figures(tmp_path):
     failures = [
         ("nyt", "amazon", "*", "ValueError: no rows are left of amazon"),
