@@ -1,7 +1,7 @@
 """Write docs/paper-reproduced.md and its pictures from finished runs of Office-Home.
 
-    python scripts/write_paper_page.py RUN RUN --fifteen RUN RUN --several RUN
-        --features ARCHIVE
+    python scripts/write_paper_page.py RUN RUN --fifteen RUN [RUN]
+        [--several RUN] --features ARCHIVE
 
 The two runs are those with heads stopped early, `--fifteen` the same with heads of 15
 epochs (of both runs, or of the first alone), `--several` has three sources;
@@ -114,13 +114,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("runs", nargs=2, type=Path)
     parser.add_argument("--fifteen", nargs="+", type=Path, required=True)
-    parser.add_argument("--several", type=Path, required=True)
+    parser.add_argument("--several", type=Path)
     parser.add_argument("--features", type=Path, required=True)
     options = parser.parse_args()
-    paths = [*options.runs, *options.fifteen, options.several]
-    *every, several = [Run(n, p) for n, p in zip("ABCDE", paths, strict=False)]
+    paths = [*options.runs, *options.fifteen]
+    every = [Run(n, p) for n, p in zip("ABCD", paths, strict=False)]
     stopped, fifteen = every[:2], every[2:]
-    joint = {stopped[0].letter: several}
+    several = [] if options.several is None else [Run("E", options.several)]
+    joint = dict(zip("A", several, strict=False))
     sections = {
         "Calibration error": [
             tables.errors(every),
@@ -157,14 +158,14 @@ def main() -> None:
             *map(_pictures, stopped),
         ],
         "Ablations": [tables.clusters(stopped), tables.ablations(stopped[:1])],
-        "Several sources": [tables.multi_source(several, stopped[0])],
+        "Several sources": [tables.multi_source(run, stopped[0]) for run in several],
         "Appendix: other methods": [OTHERS, tables.others(stopped[:1])],
-        "The runs": [tables.commands([*every, several]), tables.costs(stopped)],
+        "The runs": [tables.commands([*every, *several]), tables.costs(stopped)],
         "The first version": [FIRST],
     }
     parts = [TOP]
     for title, content in sections.items():
-        parts += [f"## {title}", *content]
+        parts += [f"## {title}", *content] if content else []
     with atomic_path(DOCS / "paper-reproduced.md") as temporary:
         temporary.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
 
