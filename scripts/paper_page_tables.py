@@ -159,7 +159,7 @@ def moved(before: Run, after: Run) -> str:
             [label(method), f"{first.mean():.2f}", f"{second.mean():.2f}", shown]
         )
     head = ["ECE (%)", before.letter, after.letter, "difference [95 % interval]"]
-    return table(head, rows)
+    return f"{table(head, rows)}\n\n{origin([before, after])}"
 
 
 def harm(runs: list[Run]) -> str:
@@ -229,7 +229,8 @@ def verdict_counts(runs: list[Run], several: dict[str, Run]) -> str:
             for column in range(len(runs))
         ]
         rows.append([verdict, *map(str, counts)])
-    return table(["claims", *(run.title for run in runs)], rows)
+    head = ["claims", *(run.title for run in runs)]
+    return f"{table(head, rows)}\n\n{origin(runs)}"
 
 
 def unlabelled(runs: list[Run]) -> str:
