@@ -269,6 +269,7 @@ class HistogramBinning(CurveCalibrator):
     Parameters
     ----------
     n_bins : int, default=15
+        Number of bins.
     scheme : {"top_label", "one_vs_all"}, default="top_label"
         "top_label" calibrates the confidence, "one_vs_all" every class.
 

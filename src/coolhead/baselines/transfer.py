@@ -172,9 +172,11 @@ class WeightedClusterTemperature(TransferCalibrator):
 
     Parameters
     ----------
-    n_clusters, n_init, min_cluster_size
+    n_clusters, n_init, min_cluster_size : int
         See `NearestClusterTemperature`.
-    estimator, max_weight, random_state
+    estimator : str, default="discriminator"
+        See `TransferCalibrator`.
+    max_weight, random_state : float, int
         See `TransferCalibrator`.
 
     Attributes
@@ -237,7 +239,9 @@ class ChosenDomainsTemperature(TransferCalibrator):
     ----------
     keep : float, default=0.5
         In [0, 1]; 0 keeps all domains.
-    estimator, max_weight, random_state
+    estimator : str, default="discriminator"
+        See `TransferCalibrator`.
+    max_weight, random_state : float, int
         See `TransferCalibrator`.
 
     Attributes
@@ -399,7 +403,9 @@ class TransCal(TransferCalibrator):
         temperature, below or above 1, that fits.
     weight_power : float, default=0.5
         λ of the "root" solver, in [0, 1].
-    estimator, max_weight, random_state
+    estimator : str, default="discriminator"
+        See `TransferCalibrator`.
+    max_weight, random_state : float, int
         See `TransferCalibrator`.
 
     Attributes

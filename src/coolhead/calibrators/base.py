@@ -176,6 +176,9 @@ class Calibrator(SummarisedFit, FittedMethods, BaseEstimator):
     ) -> Self:
         """Learn from labelled rows of the calibration domains.
 
+        Arguments that the calibrator does not take are ignored, except for
+        `source_domain`, whose rows would be taken for ordinary ones.
+
         Parameters
         ----------
         logits : array-like of shape (n_samples, n_classes) or (n_samples,)
@@ -196,9 +199,6 @@ class Calibrator(SummarisedFit, FittedMethods, BaseEstimator):
         classes : sequence, default=None
             Names of the classes in the order of the columns. By default the names of
             the columns of a frame or, of an array, the sorted labels.
-
-        What the calibrator does not take is left aside, but for `source_domain`,
-        whose rows would be mistaken for ordinary ones.
         """
         check_parameters(self)
         takes = self.takes

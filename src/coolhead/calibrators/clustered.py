@@ -110,20 +110,33 @@ class NearestClusterTemperature(ClusterCalibrator):
 
     Parameters
     ----------
-    n_clusters : number of k-means clusters.
-    scaling : None, "standardize" or "l2": how features are scaled before k-means.
-    min_cluster_size : smaller clusters take the set-level temperature.
-    penalty : penalty of each cluster towards the set-level temperature; 0 is none.
-    n_init, max_iter, random_state : of k-means.
+    n_clusters : int, default=8
+        Number of k-means clusters.
+    scaling : {None, "standardize", "l2"}, default=None
+        How features are scaled before k-means.
+    min_cluster_size : int, default=20
+        Smaller clusters take the set-level temperature.
+    penalty : float, default=0.0
+        Penalty of each cluster towards the set-level temperature; 0 is none.
+    n_init, max_iter, random_state : int
+        Parameters of k-means.
 
     Attributes
     ----------
-    temperature_ : float, the set-level temperature.
-    cluster_temperatures_, cluster_centers_ : (k,) and (k, d), centres in scaled space.
-    status_ : (k,) status of each cluster's own fit.
-    n_fallbacks_ : clusters that took the set-level temperature.
-    n_clusters_ : clusters left, where equal ones were merged.
-    clusters_ : centres with their radii and scaling.
+    temperature_ : float
+        The set-level temperature.
+    cluster_temperatures_ : ndarray of shape (n_clusters,)
+        Temperature of each cluster.
+    cluster_centers_ : ndarray of shape (n_clusters, n_features)
+        Centres in scaled space.
+    status_ : ndarray of shape (n_clusters,)
+        Status of each cluster's own fit.
+    n_fallbacks_ : int
+        Number of clusters that took the set-level temperature.
+    n_clusters_ : int
+        Number of clusters after equal ones were merged.
+    clusters_ : Clusters
+        Centres with their radii and scaling.
 
     Examples
     --------
@@ -145,18 +158,32 @@ class RegressedTemperature(ClusterCalibrator):
 
     Parameters
     ----------
-    As `NearestClusterTemperature`, and:
-    clip : "floor" keeps T above a tenth of the smallest cluster temperature; "range"
+    n_clusters : int, default=8
+        Number of k-means clusters.
+    scaling : {None, "standardize", "l2"}, default=None
+        How features are scaled before k-means.
+    min_cluster_size : int, default=20
+        Smaller clusters take the set-level temperature.
+    penalty : float, default=0.0
+        Penalty of each cluster towards the set-level temperature; 0 is none.
+    n_init, max_iter, random_state : int
+        Parameters of k-means.
+    clip : {"floor", "range"}, default="floor"
+        "floor" keeps T above a tenth of the smallest cluster temperature; "range"
         keeps it between the smallest and the largest.
-    target : "temperature", or "log" to regress log T, positive by construction.
-    line_penalty : relative to the mean squared spread of the centres; 0 interpolates
-        with the smallest norm.
+    target : {"temperature", "log"}, default="temperature"
+        "log" regresses log T, which is positive by construction.
+    line_penalty : float, default=0.0
+        Relative to the mean squared spread of the centres; 0 interpolates with the
+        smallest norm.
 
     Attributes
     ----------
-    As `NearestClusterTemperature`, and:
-    coef_, intercept_ : of the line, in scaled feature space.
-    clipped_share_ : share of the calibration rows whose T was clipped.
+    coef_, intercept_ : ndarray of shape (n_features,) and float
+        The line, in scaled feature space.
+    clipped_share_ : float
+        Share of the calibration rows whose T was clipped. Other attributes as in
+        `NearestClusterTemperature`.
 
     Examples
     --------

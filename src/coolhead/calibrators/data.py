@@ -270,16 +270,25 @@ class CalibrationData:
 
         Parameters
         ----------
-        logits, labels : (n, k), or (n,) binary scores, and (n,) column numbers or
-            names of classes.
-        features : (n, d)
-        sample_domain : (n,) domain of each row.
-        source_domain : name or names in `sample_domain` of held-out source rows.
-        reference_features : (r, d) features of rows the classifier was trained on.
-        sample_weight : (n,) >= 0
-        target_features, target_logits : (m, d) and (m, k) of unlabelled target rows.
-        classes : names of the classes in the order of the columns; by default the names
-            of the columns of a frame or, of an array, the sorted labels.
+        logits : array-like of shape (n_samples, n_classes) or (n_samples,)
+            A vector holds the scores of a binary classifier.
+        labels : array-like of shape (n_samples,)
+            Column numbers, or names of the classes.
+        features : array-like of shape (n_samples, n_features), default=None
+            Features of the rows.
+        sample_domain : array-like of shape (n_samples,), default=None
+            Domain of each row.
+        source_domain : str or list, default=None
+            Name or names in `sample_domain` of held-out source rows.
+        reference_features : array-like of shape (n_rows, n_features), default=None
+            Features of rows the classifier was trained on.
+        sample_weight : array-like of shape (n_samples,), default=None
+            Weights >= 0.
+        target_features, target_logits : array-like, default=None
+            Unlabelled target rows, one line each.
+        classes : sequence, default=None
+            Names of the classes in the order of the columns. By default the names of
+            the columns of a frame or, of an array, the sorted labels.
         """
         if labels is None:
             raise ValueError(

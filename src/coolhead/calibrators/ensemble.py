@@ -25,7 +25,8 @@ class TemperatureEnsemble(OfParts, TemperatureCalibrator):
     ----------
     members : temperature calibrators to combine; None stands for set-level, nearest
         cluster and regression on one shared k-means.
-    n_clusters, random_state : of that k-means; not used with `members`.
+    n_clusters, random_state : int
+        Parameters of k-means; not used with `members`.
 
     Attributes
     ----------

@@ -56,7 +56,8 @@ class LeaveOneDomainOut:
 
         Parameters
         ----------
-        logits, labels : ignored
+        logits, labels : object, default=None
+            Ignored.
         groups : array-like of shape (n_samples,)
             Domain of each row.
         """
@@ -160,6 +161,7 @@ class SelectByDomain(OfParts, TemperatureCalibrator):
         Parameters
         ----------
         data : CalibrationData
+            The calibration rows.
         fitted : mapping of str to TemperatureCalibrator, default=None
             Candidates that are fitted on all rows already.
         variants : mapping of str to list of TemperatureCalibrator, default=None

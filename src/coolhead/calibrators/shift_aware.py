@@ -339,7 +339,8 @@ class ShiftAwareTemperature(TemperatureCalibrator):
         (logits, features, reference) -> (n,) or (n, p); None stands for `DEFAULT`.
     penalty : prior rows: how many samples' worth of evidence a descriptor needs before
         it counts; "auto" chooses by leaving out one calibration domain at a time.
-    n_components, n_neighbours : of the descriptors that use them.
+    n_components, n_neighbours : int
+        Parameters of the descriptors that use them.
     random_state : int, default=0
         Without effect since version 0.3: the sample of reference features is evenly
         spaced. Kept for calls and files of earlier versions.

@@ -107,33 +107,44 @@ class CalibratedClassifier(
 
     Parameters
     ----------
-    estimator : classifier with `decision_function` or `predict_proba`, read by
-        `logits_from`: boosters give their raw scores. A `FrozenEstimator` is used as
-        it is and never refitted.
-    calibrator : any calibrator of coolhead; None stands for `AutoCalibrator()`.
-    source : names of the domains the estimator is fitted on; the calibrator is fitted
-        on all others. A calibrator that takes them gets out-of-fold logits of the
-        source, too, and the features of its rows. None fits the estimator on all rows
+    estimator : estimator
+        Classifier with `decision_function` or `predict_proba`, read by `logits_from`:
+        boosters give their raw scores. A `FrozenEstimator` is never refitted.
+    calibrator : Calibrator, default=None
+        None stands for `AutoCalibrator()`.
+    source : list of str, default=None
+        Names of the domains the estimator is fitted on; the calibrator is fitted on
+        all others. A calibrator that takes them also receives out-of-fold logits of
+        the source and the features of its rows. None fits the estimator on all rows
         and the calibrator on out-of-fold logits.
-    cv : how those folds are made: None (leave one domain out with `sample_domain`,
-        else 5 stratified folds), a number of folds, or a splitter.
-    features : what the calibrator sees as features. None: X where it holds finite
-        numbers only, else as "table": X prepared by `TablePreparation`, which takes
-        gaps, categories, text and dates. "leaves": where the estimator's trees put a
-        row, in 16 dimensions. Or the name of a step of a pipeline (its output), or a
-        function of (estimator, X).
-    random_state : of the default folds.
+    cv : int, splitter or None, default=None
+        How those folds are made. None leaves one domain out with `sample_domain`, and
+        takes 5 stratified folds without.
+    features : {None, "table", "leaves"}, str or callable, default=None
+        Features of the calibrator. None: X if it holds finite numbers only, else as
+        "table": X prepared by `TablePreparation`, which takes gaps, categories, text
+        and dates. "leaves": the leaves of the estimator's trees, in 16 dimensions. Or
+        the name of a step of a pipeline (its output), or a function of (estimator, X).
+    random_state : int, default=0
+        Seed of the default folds.
 
     Attributes
     ----------
-    classes_ : class labels in the order of the columns of `predict_proba`.
-    estimator_, calibrator_ : the fitted parts.
-    estimator_classes_ : class labels in the order of the estimator's own scores, which
-        are the columns that the calibrator sees.
-    status_ : str, that of the calibrator.
-    preparation_ : how features are made of X; None where they are not prepared.
-    domain_column_ : name of the column of X that held the domains, or None.
-    n_calibration_rows_ : rows the calibrator was fitted on.
+    classes_ : ndarray of shape (n_classes,)
+        Class labels in the order of the columns of `predict_proba`.
+    estimator_, calibrator_ : estimator and Calibrator
+        The fitted parts.
+    estimator_classes_ : ndarray of shape (n_classes,)
+        Class labels in the order of the estimator's own scores, the columns of the
+        calibrator's logits.
+    status_ : str
+        Status of the calibrator.
+    preparation_ : TablePreparation or None
+        How features are made of X; None if they are not prepared.
+    domain_column_ : str or None
+        Name of the column of X that held the domains.
+    n_calibration_rows_ : int
+        Number of rows the calibrator was fitted on.
 
     Examples
     --------
@@ -186,11 +197,14 @@ class CalibratedClassifier(
         Parameters
         ----------
         X : array-like or data frame of shape (n_samples, n_columns)
+            Rows of the table.
         y : array-like of shape (n_samples,)
+            Class labels.
         sample_domain : array-like of shape (n_samples,) or str, default=None
             Domain of each row, or the name of a column of X that holds it. The
             estimator does not see that column, and prediction does not need it.
         sample_weight : array-like of shape (n_samples,), default=None
+            Weights >= 0.
         """
         data = self._fit_estimator(X, y, sample_domain, sample_weight)
         fit_with(self.calibrator_, data)

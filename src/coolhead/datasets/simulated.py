@@ -23,15 +23,20 @@ def simulate_domains(
 
     Parameters
     ----------
-    temperatures : best temperature of each site, greater than zero; the sites are
-        called "site-0", "site-1", ...
-    n_rows : rows of each site.
-    n_classes, n_features : columns of the logits and of the features.
-    random_state : the same seed gives the same rows.
+    temperatures : sequence of float
+        Best temperature of each site, greater than zero; the sites are called
+        "site-0", "site-1", ...
+    n_rows : int
+        Number of rows of each site.
+    n_classes, n_features : int
+        Number of columns of the logits and of the features.
+    random_state : int, default=0
+        The same seed gives the same rows.
 
     Returns
     -------
-    Archive with logits, features, labels and domains.
+    DomainArchive
+        Logits, features, labels and domains.
 
     Examples
     --------

@@ -38,6 +38,8 @@ ROW_COLUMNS = (*MATRICES, "labels", "domain_codes", "groups", "ids")
 class DomainArchive:
     """Logits, features, labels and domains that belong together, row by row.
 
+    The arrays may be memory-mapped; `select`, `rows` and `blocks` return archives, too.
+
     Parameters
     ----------
     logits : array-like of shape (n_samples, n_classes) or (n_samples,), default=None
@@ -62,8 +64,6 @@ class DomainArchive:
         JSON values for any use.
     check : bool, default=True
         Read logits and features to refuse NaN and infinity.
-
-    The arrays may be memory-mapped; `select`, `rows` and `blocks` give archives too.
 
     Examples
     --------

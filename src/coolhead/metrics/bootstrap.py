@@ -89,6 +89,7 @@ class PairedBootstrap(Summarised):
         Parameters
         ----------
         baseline : str
+            Name of the method to compare the others with.
 
         Returns
         -------
@@ -153,6 +154,7 @@ def paired_bootstrap(
     baseline : str, default=None
         Name of the method to compare the others with.
     n_bins : int, default=15
+        Number of bins.
     binning : {"width", "mass"}, default="width"
         With "mass", the edges are those of the whole set.
     n_draws : int, default=1000
@@ -162,6 +164,7 @@ def paired_bootstrap(
     noise_allowance : bool, default=True
         False for the plain basic limits.
     random_state : int, default=0
+        Seed of the resamples.
     classes : sequence, default=None
         Names of the classes in the order of the columns.
 
@@ -223,7 +226,9 @@ def paired_bootstrap_mean(
         Name of the method to compare the others with. The calibration gain over an
         uncalibrated baseline is minus the difference of the Brier scores.
     n_draws : int, default=1000
+        Number of resamples, each of n_samples rows with replacement.
     level : float, default=0.95
+        Confidence level.
     random_state : int, default=0
         Equal seeds give the resamples of `paired_bootstrap`.
 
@@ -551,6 +556,7 @@ def holm(p_values: Mapping[str, float], alpha: float = 0.05) -> dict[str, bool]:
     Parameters
     ----------
     p_values : mapping of str to float
+        p-value of each comparison.
     alpha : float, default=0.05
         Family-wise error.
 

@@ -43,6 +43,7 @@ def expected_calibration_error(
     probabilities : array-like of shape (n_samples, n_classes) or (n_samples,)
         Probabilities; or the confidence of the predicted class.
     n_bins : int, default=15
+        Number of bins.
     binning : {"width", "mass"}, default="width"
         Bins of equal width, or equally filled bins.
     classes : sequence, default=None
@@ -81,6 +82,7 @@ def maximum_calibration_error(
     probabilities : array-like of shape (n_samples, n_classes) or (n_samples,)
         Probabilities; or the confidence of the predicted class.
     n_bins : int, default=15
+        Number of bins.
     binning : {"width", "mass"}, default="width"
         Bins of equal width, or equally filled bins.
     classes : sequence, default=None
@@ -141,7 +143,9 @@ def classwise_calibration_error(
     Parameters
     ----------
     labels : array-like of shape (n_samples,)
+        Class numbers, or names.
     probabilities : array-like of shape (n_samples, n_classes)
+        Predicted probabilities.
     n_bins : int, default=15
         Number of equal-width bins for each class.
     classes : sequence, default=None
@@ -195,9 +199,11 @@ def debiased_calibration_error(
     probabilities : array-like of shape (n_samples, n_classes) or (n_samples,)
         Probabilities; or the confidence of the predicted class.
     n_bins : int, default=15
+        Number of bins.
     binning : {"width", "mass"}, default="width"
         Bins of equal width, or equally filled bins.
     norm : {1, 2}, default=1
+        Power of the differences that are averaged.
     classes : sequence, default=None
         Names of the classes in the order of the columns. By default the names of the
         columns of a frame or, of an array, the sorted labels.
@@ -242,6 +248,7 @@ def expected_calibration_error_null(
     probabilities : array-like of shape (n_samples, n_classes) or (n_samples,)
         Probabilities; or the confidence of the predicted class.
     n_bins : int, default=15
+        Number of bins.
     binning : {"width", "mass"}, default="width"
         As for `expected_calibration_error`.
     size : int, default=None

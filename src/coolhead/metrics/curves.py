@@ -104,6 +104,7 @@ def reliability_curve(
     probabilities : array-like of shape (n_samples, n_classes) or (n_samples,)
         Probabilities; or the confidence of the predicted class.
     n_bins : int, default=15
+        Number of bins.
     binning : {"width", "mass"}, default="width"
         Bins of equal width, or equally filled bins.
     classes : sequence, default=None

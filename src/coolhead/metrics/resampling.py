@@ -181,6 +181,7 @@ def draw_subsamples(
     n_draws : int, default=1000
         Number of subsets.
     random_state : int, default=0
+        Seed of the subsets.
 
     Returns
     -------
@@ -236,6 +237,7 @@ def subsample_ece(
     draws : Subsamples
         From `draw_subsamples`; the same object for every method.
     n_bins : int, default=15
+        Number of bins.
     binning : {"width", "mass"}, default="width"
         With "mass", the edges are those of the whole set.
     level : float, default=0.95

@@ -33,7 +33,9 @@ def negative_log_likelihood(
     Parameters
     ----------
     labels : array-like of shape (n_samples,)
+        Class numbers, or names.
     probabilities : array-like of shape (n_samples, n_classes)
+        Predicted probabilities.
     logits : array-like of shape (n_samples, n_classes), default=None
         Instead of probabilities: exact for very small probabilities, and no array of
         that shape is built.
@@ -83,7 +85,9 @@ def brier_score(
     Parameters
     ----------
     labels : array-like of shape (n_samples,)
+        Class numbers, or names.
     probabilities : array-like of shape (n_samples, n_classes)
+        Predicted probabilities.
     logits : array-like of shape (n_samples, n_classes), default=None
         Instead of probabilities.
     temperature : float or ndarray of shape (n_samples,), default=1.0

@@ -116,6 +116,7 @@ class DriftMonitor(Summarised):
             `fit`. Without features and logits, the monitor expects the evidence that
             the calibrator carries.
         sample_domain : array-like of shape (n_samples,), default=None
+            Domain of each row.
         logits : array-like of shape (n_samples, n_classes), default=None
             Of the same rows: how confident the calibrated classifier is in each
             domain. Without logits, falling confidence raises no alarm. A
@@ -130,6 +131,7 @@ class DriftMonitor(Summarised):
             for. With `served`, rows unlike these domains raise an alarm, and the
             monitor detects far more.
         false_alarm_rate : float, default=0.01
+            Largest chance of an alarm per check; see the class.
         """
         if hasattr(calibrator, "fit"):
             check_is_fitted(calibrator)

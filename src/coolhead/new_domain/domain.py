@@ -168,6 +168,7 @@ class NewDomain:
         Rows of the new domain. Unlabelled target data: they change the result unless
         `use` leaves out "batch".
     features : array-like of shape (n_samples, n_features), default=None
+        Features of the rows, if the calibrator uses them.
     evidence : Evidence, default=None
         Result of `learn_evidence`; None takes `calibrator.evidence_`.
     use : sequence of {"left_out", "batch", "labels", "classes"}, default=all
@@ -434,6 +435,7 @@ class NewDomain:
         Parameters
         ----------
         coverage : float, default=0.9
+            Share of rows whose set contains the true class.
         promise : {"pooled", "every_domain", "new_domain"}, default="new_domain"
             See `PredictionSets`.
         score : {"lac", "aps"}, default="lac"

@@ -297,6 +297,7 @@ def coverage(
     Parameters
     ----------
     batch : array-like of shape (n_samples, n_features) or DomainArchive
+        Features of new rows.
     calibration : Calibrator, Clusters, array-like or DomainArchive
         A fitted calibrator that uses features, its `clusters_`, or features to find
         regions in.

@@ -213,7 +213,9 @@ def shift_report(
         Domains of the calibration rows.
     losses : array-like of shape (n_samples,), default=None
         Losses of the calibration rows at one fixed temperature.
-    estimator, max_weight, random_state
+    estimator : str, default="discriminator"
+        See `density_ratio`.
+    max_weight, random_state : float, int
         See `density_ratio`.
     n_clusters : int, default=8
         Regions used for coverage.

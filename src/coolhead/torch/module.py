@@ -168,6 +168,7 @@ class CalibratedModule(FittedMethods, nn.Module):
         Parameters
         ----------
         folder : str or path-like
+            A folder that `save` wrote.
         model : torch.nn.Module
             A network of the same architecture, whose weights are replaced.
         trusted : sequence of str, default=()

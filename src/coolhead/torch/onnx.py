@@ -39,6 +39,13 @@ def export_onnx(
 ) -> Path:
     """Write a calibrated network, or a calibrator alone, as one ONNX file.
 
+    The graph must agree with the calibrator in NumPy: temperatures to 1e-5 of their
+    size, probabilities to 1e-5, the same coverage. A calibrator alone is also tried
+    with logits up to 1e4, ties, and features that are zero, constant or a million times
+    too large; so is the calibrator of a network, in torch. The graph of a network is
+    compared with torch to 1e-4, at other batch sizes than the example's. Up to 1 % of
+    the numbers may differ by rounding; a warning says so.
+
     Parameters
     ----------
     net : CalibratedModule, CalibratedSoftmax or a fitted calibrator
@@ -55,13 +62,6 @@ def export_onnx(
     exporter : {"auto", "trace", "dynamo"}, default="auto"
         "trace" is fast; "dynamo" is torch.export, for networks that tracing gets
         wrong; "auto" traces, and takes dynamo if the traced graph fails its check.
-
-    The graph must give what the calibrator gives in NumPy: temperatures to 1e-5 of
-    their size, probabilities to 1e-5, the same coverage. A calibrator alone is also
-    tried with logits up to 1e4, ties, and features that are zero, constant or a million
-    times too large; so is the calibrator of a network, in torch. The graph of a network
-    is compared with torch to 1e-4, at other batch sizes than the example's. Up to 1 %
-    of the numbers may differ, where rounding decides; a warning says so.
 
     Returns
     -------

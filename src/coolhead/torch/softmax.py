@@ -79,6 +79,7 @@ class CalibratedSoftmax(nn.Module):
         return tuple(name for name, known in names.items() if known)
 
     def forward(self, logits: Tensor, features: Tensor | None = None) -> Tensor:
+        """Return the calibrated probabilities."""
         return self._predict(*self._checked(logits, features))[0]
 
     def details(self, logits: Tensor, features: Tensor | None = None) -> ModuleDetails:

@@ -150,6 +150,8 @@ def load_backbone(
         A local state dict (.pth, .pt or .safetensors) instead of the published one.
     n_classes : int, optional
         Width of the classifier, where it is not the published one.
+    feature_layer : str, optional
+        Name of the layer whose input is the features, where it is not the last one.
     size : int, optional
         Side of the images in pixels, where it is not the published one.
     new_classifier : bool

@@ -21,6 +21,7 @@ def split_large_small(
     Parameters
     ----------
     archive : DomainArchive or ImageTable
+        Rows of one or several domains.
     small : float, default=0.2
         Share of Small rows in every domain; without groups exactly ceil(small * n).
     random_state : int, default=0

@@ -183,13 +183,19 @@ def extract(
     logits : bool, default=False
         Keep the network's output as well; its width must be the number of classes.
     dtype : {"float16", "float32"}, default="float16"
+        Type of the numbers in the archive.
     batch_size : int, default=64
+        Images in one pass of the network.
     workers : int, default=None
         Threads that read images; by default one per core.
+    device : str, default="cpu"
+        Device of the network, as torch names it.
     skip_bad : bool, default=False
         Leave unreadable images out and list them in the metadata.
     metadata : dict, default=None
         Further entries of the archive's metadata.
+    progress : bool, default=False
+        Show a progress bar.
 
     Returns
     -------

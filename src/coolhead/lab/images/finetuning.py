@@ -81,9 +81,23 @@ def finetune(
         Images of the domains in `source` are used, the others never opened.
     backbone : Backbone
         Its module must end in a linear layer with one output per class.
+    source : list of str
+        Domains to train on.
+    checkpoint : path-like
+        File that keeps the state after every epoch.
     small : (n,) bool, optional
         Rows kept out of training; of the sources', the epoch with the highest
         accuracy is returned. Without them, the last epoch.
+    settings : FinetuneSettings, optional
+        Epochs, batches, learning rate and others.
+    workers : int, optional
+        Threads that read images; by default one per core.
+    device : str, default="cpu"
+        Device of the network, as torch names it.
+    random_state : int, default=0
+        Seed of shuffles and augmentation.
+    progress : bool, default=False
+        Show a progress bar.
 
     Examples
     --------

@@ -308,6 +308,8 @@ def list_images(
         Read whole files to find images with a damaged body: some 1.5 ms each.
     workers : int, default=None
         Threads that look into files, by default one per core.
+    progress : bool, default=False
+        Show a progress bar.
 
     Returns
     -------
