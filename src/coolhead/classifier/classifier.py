@@ -222,10 +222,10 @@ class CalibratedClassifier(
         sample_domain: ArrayLike | str | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> CalibrationData:
-        """What the calibrator learns from in `fit`, found again with the same folds.
+        """Return the calibration data of `fit`, made again with the same folds.
 
-        Logits of rows by estimators that did not see them, with their features and
-        domains: for whoever asks how the calibrator does on left-out domains.
+        Out-of-fold logits with features and domains, to evaluate the calibrator on
+        left-out domains.
         """
         return fresh(self)._fit_estimator(X, y, sample_domain, sample_weight)
 

@@ -260,8 +260,8 @@ def dense_features(found: Any) -> np.ndarray:
     try:
         return check_features(found, None, name="X")
     except (ValueError, TypeError) as error:
-        told = f"{error} These would be the features of the calibrator: {remedy}"
-        raise type(error)(told) from error
+        message = f"{error} These would be the features of the calibrator: {remedy}"
+        raise type(error)(message) from error
 
 
 def _refuse_sparse(found: Any) -> None:

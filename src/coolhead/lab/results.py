@@ -27,8 +27,8 @@ A run is a folder ``runs/NAME``:
     - ``ablation``: what (``rows``, ``domains`` or ``bins``), level, method, ece (of
       fits on a share of the rows or another number of domains, or with other bins)
     - ``examples``: rank, id, label, predicted, method, confidence, thumbnail (the
-      most confident mistakes before calibration, of data with pictures; a PNG in
-      base64 in the row of the uncalibrated classifier)
+      most confident mistakes before calibration, if there are images; a PNG in base64
+      in the row of the uncalibrated classifier)
     - ``notes``: note (what could not be described, and why)
 ``failures.parquet``
     method (``*`` for the whole cell), error.

@@ -72,7 +72,7 @@ def _tables_of(
         by_split.harm_by_split(scores) if compared else None,
         averages.accuracy(scores, beside),
         averages.multi_source(scores, paper) if multi_source else None,
-        others.arrivals(read_or_empty(run, "adaptation").filter(own)),
+        others.adaptations(read_or_empty(run, "adaptation").filter(own)),
         by_split.sensitivity(read_table(run, "sensitivity").filter(own)),
         others.shift(read_table(run, "shift").filter(own)),
         others.runtimes(read_table(run, "runtimes").filter(own)),

@@ -14,7 +14,7 @@ from coolhead.report.tables import (
 )
 
 
-def arrivals(frame: pl.DataFrame) -> Table | None:
+def adaptations(frame: pl.DataFrame) -> Table | None:
     """Means over splits, seeds and draws of labels; None where no method adapts."""
     if frame.is_empty():
         return None
