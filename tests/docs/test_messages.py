@@ -1,6 +1,5 @@
 """The tables of error messages on the page of statuses are what the package says."""
 
-import json
 import re
 import subprocess
 import sys
@@ -64,12 +63,8 @@ def saved_boosters(tmp_path_factory):
     for name, booster in BOOSTERS.items():
         model = ch.CalibratedClassifier(booster, ch.TemperatureScaling(), cv=2)
         model.fit(X, (X[:, 0] + X[:, 1] ** 3 > 0).astype(int))
-        with pytest.raises(ValueError) as refusal:
-            ch.save_calibrator(model, folder / f"{name}.skops")
-        found = re.search(r"trusted=(\[.*?\])", str(refusal.value))
-        own = json.loads(found[1].replace("'", '"'))
-        ch.save_calibrator(model, folder / f"{name}.skops", trusted=own)
-        types += own
+        model.save(folder / f"{name}.skops")
+        types.append(type(booster).__module__.partition(".")[0])
     return folder, types
 
 

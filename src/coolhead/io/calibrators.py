@@ -145,6 +145,11 @@ HARMLESS = (
     "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
     "sklearn.utils._bunch.Bunch",
 )
+# Written without being named: their parsers crash on damaged trees, which harms who
+# reads a file and not who writes it.
+PACKAGES = ("sklearn", "lightgbm", "xgboost", "catboost")
+# Types of others that objects of these packages hold.
+BESIDE = {"collections.OrderedDict": "lightgbm", "builtins.object": "sklearn"}
 OWN_PACKAGES = ("calibrators", "classifier", "baselines", "new_domain", "shift")
 OWN_PACKAGES += ("numerics",)
 
@@ -161,11 +166,13 @@ def refuse_foreign_types(
     with _or_damaged(holder):
         names = get_untrusted_types(data=content)
     known = {*trusted, *HARMLESS, *own_types()}
-    foreign = [name for name in names if name not in known]
+    packages = {name: BESIDE.get(name, name.partition(".")[0]) for name in names}
+    foreign = [name for name in names if not {name, packages[name]} & known]
     if foreign:
+        asked = {packages[n] if packages[n] in PACKAGES else n for n in foreign}
         raise ValueError(
             f"{holder} holds types that are not coolhead's and are not loaded: "
-            f"{', '.join(foreign)}; {remedy.format(trusted=foreign)}"
+            f"{', '.join(foreign)}; {remedy.format(trusted=sorted(asked))}"
         )
     return names
 
@@ -295,8 +302,9 @@ def save_calibrator(
     metadata : dict, default=None
         JSON values, such as the origin of the calibration data.
     trusted : sequence of str, default=()
-        Full names of further types to write, such as your own calibrator, or the trees
-        inside a `CalibratedClassifier`. `load_calibrator` needs the same names.
+        Full names of further types to write, such as your own calibrator, or names of
+        packages. Estimators of scikit-learn, LightGBM, XGBoost and CatBoost are written
+        without; to read their trees, `load_calibrator` needs the package.
 
     Examples
     --------
@@ -321,7 +329,8 @@ def save_calibrator(
     content = dumps(calibrator, compression=ZIP_DEFLATED)
     name = f"this {type(calibrator).__name__}"
     wrapped = hasattr(calibrator, "calibrator_") and hasattr(calibrator, "estimator_")
-    refuse_foreign_types(content, trusted, name, WRITE + (ALONE if wrapped else ""))
+    remedy = WRITE + (ALONE if wrapped else "")
+    refuse_foreign_types(content, (*trusted, *PACKAGES), name, remedy)
     buffer = io.BytesIO(content)
     with ZipFile(buffer, "a", compression=ZIP_DEFLATED) as archive:
         archive.writestr(HEADER, json.dumps(header, indent=1, ensure_ascii=False))
@@ -341,7 +350,7 @@ def load_calibrator(path: str | os.PathLike, *, trusted: Sequence[str] = ()) -> 
         A file written by `save_calibrator`.
     trusted : sequence of str, default=()
         Full names of further types to allow, such as those of your own members of an
-        ensemble.
+        ensemble, or names of packages, such as "lightgbm" for its boosters.
 
     Returns
     -------
