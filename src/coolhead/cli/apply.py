@@ -15,7 +15,7 @@ BatchArgument = Annotated[
 ]
 
 
-class Condition(StrEnum):
+class FailOn(StrEnum):
     """What `apply` can fail for."""
 
     DRIFT = "drift"
@@ -34,7 +34,7 @@ def apply(
         typer.Option(help="Further columns of a table to write along, as in a,b."),
     ] = None,
     fail_if: Annotated[
-        Condition | None,
+        FailOn | None,
         typer.Option(help="Exit with 4 on drift, with 3 if that is unknown."),
     ] = None,
     scores: InputOption = None,

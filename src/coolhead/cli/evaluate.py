@@ -39,17 +39,23 @@ SIGNS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
-FORM = re.compile(r"\s*(\w+)(?:\.(low|high))?\s*(>=|<=|>|<)\s*(\S+?)\s*(%?)\s*")
+FORM = re.compile(
+    r"\s*(\w+)(?:\[(.+)\])?(?:\.(low|high))?\s*(>=|<=|>|<)\s*(\S+?)\s*(%?)\s*"
+)
 
 
 class Condition(NamedTuple):
-    """One --fail-if: a score, perhaps an end of its interval, a sign and a limit."""
+    """One --fail-if: a score, perhaps an end of its interval, a sign and a limit.
+
+    A class in brackets, as in "classwise_ece[dies] > 3%", is the one that is scored.
+    """
 
     text: str
     score: str
     end: str
     sign: str
     limit: float
+    class_name: str | None = None
 
     def judge(self, line: Any) -> "Verdict":
         """Compare the score of one domain with the limit; NaN fails."""
@@ -93,13 +99,17 @@ def read_condition(text: str) -> Condition:
 
     found = FORM.fullmatch(text)
     try:
-        limit = float(found[4]) if found else math.nan
+        limit = float(found[5]) if found else math.nan
     except ValueError:
         limit = math.nan
     # No score is above or below NaN: such a gate would never close.
     if found is None or not math.isfinite(limit):
         refuse(f"{text!r} is no condition; wanted one as in 'ece > 0.05'")
-    score, end, sign, percent = found[1], found[2], found[3], found[5]
+    score, class_name, end, sign, _, percent = found.groups()
+    if class_name and score == "classwise_ece":
+        score = "class_ece"
+    if class_name and score != "class_ece":
+        refuse(f"{score!r} is not of one class; wanted classwise_ece[{class_name}]")
     if score not in SCORES:
         refuse(f"{score!r} is no score{suggest(score, SCORES)}")
     if end and not score.startswith("ece"):
@@ -115,8 +125,9 @@ def read_condition(text: str) -> Condition:
             wanted = f"a share from {lowest:g} to {highest:g}, as in 0.05 or 5%"
         if impossible:
             wanted += f"; {score} is never {sign} {limit:g}"
-        refuse(f"the limit of {score} is {found[4]}{percent}; wanted {wanted}")
-    return Condition(text.strip(), score, end or "estimate", sign, limit)
+        refuse(f"the limit of {score} is {found[5]}{percent}; wanted {wanted}")
+    end = end or "estimate"
+    return Condition(text.strip(), score, end, sign, limit, class_name)
 
 
 def write_junit(verdicts: Sequence[Verdict], path: Path) -> None:
@@ -174,6 +185,13 @@ def evaluate(
     conditions = [read_condition(text) for text in fail_if or ()]
     if junit is not None and not conditions:
         raise typer.BadParameter("--junit has nothing to report without --fail-if")
+    asked = [class_name, *(each.class_name for each in conditions)]
+    named = list(dict.fromkeys(name for name in asked if name is not None))
+    if len(named) > 1:
+        raise typer.BadParameter(
+            f"--class and --fail-if name the classes {', '.join(named)}; wanted one"
+        )
+    class_name = named[0] if named else None
     if class_name is None and any(each.score == "class_ece" for each in conditions):
         raise typer.BadParameter("--fail-if class_ece needs a class: --class NAME")
     from coolhead.apply import check_columns

@@ -140,6 +140,29 @@ def correctness_and_confidence(
     return check_correctness(labels, len(confidence)), confidence
 
 
+def occurrence_and_probability(
+    labels: ArrayLike, probabilities: ArrayLike, classes: Any, of: Any
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return whether each row is of one class, and its probability of that class.
+
+    Parameters
+    ----------
+    labels, probabilities, classes
+        As for `correctness_and_confidence`, with a probability of every class.
+    of : str or int
+        Name or number of the class.
+    """
+    array, codes, names = match_rows(
+        probabilities, labels, classes, check_probabilities
+    )
+    known = [str(name) for name in names or range(array.shape[1])]
+    if str(of) not in known:
+        listed = ", ".join(known[:10])
+        raise ValueError(f"of is {of!r}, which is no class; wanted one of {listed}")
+    number = known.index(str(of))
+    return codes == number, array[:, number].astype(np.float64)
+
+
 def check_confidence(confidence: Any) -> np.ndarray:
     """Float64 values in [0, 1]; an excess of rounding size is cut off."""
     array = _vector(confidence, "confidence")

@@ -15,6 +15,7 @@ from coolhead.metrics.bins import (
     bin_edges,
     bin_rows,
     correctness_and_confidence,
+    occurrence_and_probability,
 )
 from coolhead.numerics.weights import proportion_error
 
@@ -94,6 +95,7 @@ def reliability_curve(
     n_bins: int = N_BINS,
     binning: Binning = "width",
     classes: Any = None,
+    of: Any = None,
 ) -> ReliabilityCurve:
     """Accuracy and confidence per bin.
 
@@ -110,6 +112,10 @@ def reliability_curve(
     classes : sequence, default=None
         Names of the classes in the order of the columns. By default the names of the
         columns of a frame or, of an array, the sorted labels.
+    of : str or int, default=None
+        Name or number of a class: its frequency against its probability, in place of
+        the accuracy of the predicted class against its confidence. A rare class hides
+        in the latter.
 
     Returns
     -------
@@ -120,8 +126,16 @@ def reliability_curve(
     >>> curve = reliability_curve([1, 0, 1], [0.9, 0.6, 0.7], n_bins=2)
     >>> curve.count
     array([0, 3])
+    >>> p = [[0.9, 0.1], [0.6, 0.4], [0.9, 0.1]]
+    >>> reliability_curve(["lives", "dies", "dies"], p, n_bins=2, of="dies").count
+    array([0, 3])
     """
-    correct, confidence = correctness_and_confidence(labels, probabilities, classes)
+    if of is None:
+        correct, confidence = correctness_and_confidence(labels, probabilities, classes)
+    else:
+        correct, confidence = occurrence_and_probability(
+            labels, probabilities, classes, of
+        )
     count, right, promised, _ = bin_rows(correct, confidence, n_bins, binning)[:, 0]
     filled = np.where(count > 0, count, np.nan)
     return ReliabilityCurve(
