@@ -1,4 +1,4 @@
-"""What an answer on arrival costs: python benchmarks/new_domain_cost.py
+"""What an answer in a new domain costs: python benchmarks/new_domain_cost.py
 
 CPU seconds of `NewDomain` with accuracy, coverage and calibrator, and of an update with
 100 labels, on 100,000 rows of 100 classes with 64 features; the best of three.
@@ -63,12 +63,12 @@ def main() -> None:
     cal.evidence_ = learn_evidence(cal, logits, labels, **named)
     logits, labels, features = draw(rng, given.rows, *size, 1.8)
 
-    def arrive() -> NewDomain:
+    def open_domain() -> NewDomain:
         there = NewDomain(cal, logits, features)
         _ = there.accuracy, there.outside, there.calibrator
         return there
 
-    arrived, there = cpu_seconds(arrive)
+    opened, there = cpu_seconds(open_domain)
     rows = there.rows_to_label(N_LABELS)
 
     def update() -> NewDomain:
@@ -80,7 +80,7 @@ def main() -> None:
     print_origin()
     print("| | CPU s | wanted |\n|---|---|---|")
     print(f"| `NewDomain` of {given.rows} x {size[0]}, {size[1]} features "
-          f"| {arrived:.2f} | 2 |")  # fmt: skip
+          f"| {opened:.2f} | 2 |")  # fmt: skip
     print(f"| update with {N_LABELS} labels | {updated:.3f} | 0.1 |")
     print(f"{there}\n{known}", file=sys.stderr)
 

@@ -1,4 +1,4 @@
-"""A `CalibratedClassifier` arrives in a new domain with its X and its own classes."""
+"""A `CalibratedClassifier` in a new domain, with its X and its own classes."""
 
 import numpy as np
 import pandas as pd
@@ -56,23 +56,25 @@ def test_it_is_its_calibrator_there(model, new):
     inner = NewDomain(model.calibrator_, *model._query(X), evidence=model.evidence_)
     assert there.accuracy == inner.accuracy
     rows = there.rows_to_label(30)
-    told = there.with_labels(rows, y[rows])
+    labelled = there.with_labels(rows, y[rows])
     numbers = np.searchsorted(NAMES, y[rows])
-    assert told.accuracy == inner.with_labels(rows, numbers).accuracy
-    assert told.accuracy.low < np.mean(model.predict(X) == y) < told.accuracy.high
-    assert set(told.by_class()) <= set(NAMES)
+    assert labelled.accuracy == inner.with_labels(rows, numbers).accuracy
+    assert (
+        labelled.accuracy.low < np.mean(model.predict(X) == y) < labelled.accuracy.high
+    )
+    assert set(labelled.by_class()) <= set(NAMES)
 
 
 def test_what_it_hands_out_takes_x(model, new, tmp_path):
     X, y = new
-    told = NewDomain(model, X).with_labels(range(40), y[:40])
-    moved = told.calibrator
+    labelled = NewDomain(model, X).with_labels(range(40), y[:40])
+    moved = labelled.calibrator
     assert isinstance(moved, ch.CalibratedClassifier)
-    wanted = told._state.moved.predict_proba(*model._query(X))
+    wanted = labelled._state.moved.predict_proba(*model._query(X))
     np.testing.assert_array_equal(moved.predict_proba(X), wanted)
     best = moved.classes_[moved.predict_proba(X).argmax(axis=1)]
     np.testing.assert_array_equal(moved.predict(X), best)
-    kept = told.without("classes").calibrator
+    kept = labelled.without("classes").calibrator
     np.testing.assert_array_equal(kept.predict(X), model.estimator_.predict(X))
     assert model.calibrator_ is not moved.calibrator_, "the given one stays as it was"
     ch.save_calibrator(moved, tmp_path / "moved.skops")
@@ -115,8 +117,8 @@ def test_classes_of_a_frame_go_by_name(world):
     names = [f"kind {k}" for k in range(logits.shape[1])]
     frame = pd.DataFrame(logits, columns=names)
     there, plain = NewDomain(cal, frame, features), NewDomain(cal, logits, features)
-    told = there.with_labels([1, 2], [names[k] for k in labels[1:3]])
-    assert told.accuracy == plain.with_labels([1, 2], labels[1:3]).accuracy
+    labelled = there.with_labels([1, 2], [names[k] for k in labels[1:3]])
+    assert labelled.accuracy == plain.with_labels([1, 2], labels[1:3]).accuracy
     assert set(there.by_class()) <= set(names)
     with pytest.raises(ValueError, match="cow"):
         there.with_labels([1], ["cow"])

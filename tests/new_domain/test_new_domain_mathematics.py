@@ -72,9 +72,9 @@ def test_few_domains_borrow_from_a_default_and_many_do_not():
     assert abs(shrunk_scale(noisy, np.full(4000, 0.5), 0.3, 4) - 0.8) < 0.03
 
 
-def test_one_witness_alone_gives_his_t_interval():
-    witness = Estimate("left_out", 0.4, 0.3)
-    belief = believe(witness.log_density, -8, 8)
+def test_one_estimate_alone_gives_its_t_interval():
+    one = Estimate("left_out", 0.4, 0.3)
+    belief = believe(one.log_density, -8, 8)
     assert abs(belief.mean - 0.4) < 1e-3
     expected = 0.4 + 0.3 * t(4).ppf(0.95)
     assert abs(belief.quantile(0.95) - expected) < 0.02

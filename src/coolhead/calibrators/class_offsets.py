@@ -27,7 +27,7 @@ POOLED_SCALE = 1.0
 SHARES = (0.0, 0.5, 1.0)
 # Standard errors that the gain of half of b₀ must exceed, and the level of the t test
 # of all against half; chosen on development families (docs/class-offsets.md).
-GAIN_ERRORS, FULL_LEVEL = 0.0, 0.95
+GAIN_ERRORS, FULL_LEVEL = 1.0, 0.95
 # Typical spread of the offsets of domains around the common ones, and the number of
 # domains that it is worth; chosen on development families (docs/class-offsets.md).
 SPREAD, SPREAD_WORTH = 0.6, 4.0
@@ -398,7 +398,7 @@ def warn_of_class_bias(
 def _best_share(gains: np.ndarray, changes: np.ndarray, n_errors: float) -> int:
     """Return the number of the share to use.
 
-    Half, where its gain exceeds some standard errors and accuracy does not fall. All,
+    Half, where its gain exceeds one standard error and accuracy does not fall. All,
     where it is then better than half by a t test: few domains are weak evidence, and
     in a new domain half loses little of what all would gain.
 

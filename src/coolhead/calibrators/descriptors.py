@@ -195,8 +195,7 @@ def _offsets(features: np.ndarray, reference: TrainingReference) -> np.ndarray:
     return np.minimum(apart, FURTHEST, out=apart)
 
 
-# What `ShiftAwareTemperature` uses unless told otherwise; a further descriptor does
-# not change it.
+# Default descriptors of `ShiftAwareTemperature`.
 DEFAULT = (
     "neighbour_distance",
     "feature_length",
@@ -231,7 +230,7 @@ def describe(
 
     logits : (n, k), or the rows that would have to copy them.
     known : columns of these rows that were found before; those found now are added.
-        Whoever leaves out domains leaves the source, and so the reference, as it was.
+        Leaving out a domain keeps the source, and so the reference, as it was.
     """
     whose = None if known is None else fingerprint(reference)
     known = {} if known is None else known

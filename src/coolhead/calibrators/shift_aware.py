@@ -331,7 +331,8 @@ class ShiftAwareTemperature(TemperatureCalibrator):
     """log T(x) = c + w · (shift descriptors of x), fitted directly on the loss.
 
     Held-out rows of the source have an offset of their own, which no other row gets:
-    the classifier may be surer at home in ways that no descriptor shows.
+    the classifier may be more confident in its source domain in ways that no
+    descriptor shows.
 
     Parameters
     ----------
