@@ -6,6 +6,7 @@ from test_shift_aware import drifting_world
 
 from coolhead.calibrators.auto import AutoCalibrator
 from coolhead.calibrators.temperature import TemperatureScaling
+from coolhead.datasets import simulate_domains
 from coolhead.io.calibrators import load_calibrator, save_calibrator
 from coolhead.numerics.softmax import log_loss_rows
 
@@ -196,3 +197,40 @@ def test_features_and_those_of_the_reference_have_one_width():
             features=np.ones((60, 4)),
             reference_features=np.ones((9, 5)),
         )
+
+
+def test_neither_the_order_of_rows_nor_a_seed_changes_a_temperature():
+    rng = np.random.default_rng(3)
+    logits = rng.normal(size=(900, 4))
+    labels = (logits / 2 + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    # Hidden units are often zero: single columns do not tell rows apart.
+    features = np.maximum(rng.normal(size=(900, 12)) - 1, 0)
+    domains = np.repeat(["source", "a", "b"], 300)
+    reference = np.maximum(rng.normal(size=(2500, 12)) - 1, 0)
+
+    def temperature(order, mixed, seed):
+        auto = AutoCalibrator(random_state=seed).fit(
+            logits[order],
+            labels[order],
+            features=features[order],
+            sample_domain=domains[order],
+            source_domain="source",
+            reference_features=reference[mixed],
+        )
+        return auto.temperature(logits, features)
+
+    wanted = temperature(np.arange(900), np.arange(2500), 0)
+    found = temperature(rng.permutation(900), rng.permutation(2500), 1)
+    np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+def test_status_says_whether_harm_can_be_ruled_out(world):
+    *seen, options = world
+    status = fit_all(*seen, **options).status_
+    assert "NLL of 2 left-out domains changes by -" in status
+    # No harm in two domains leaves 1 - 0.1 ** (1 / 2) = 68 % at 90 % certainty.
+    assert "harm in a new domain cannot be ruled out, up to 68 % of such" in status
+    many = simulate_domains(np.linspace(1.8, 3.0, 12))
+    status = fit_all(many.logits, many.labels, many.features, many.domains).status_
+    assert "NLL of 10 left-out domains changes by -" in status
+    assert "up to" not in status

@@ -12,6 +12,7 @@ from scipy.special import softmax as scipy_softmax
 import coolhead as ch
 from coolhead.calibrators.class_offsets import (
     OffsetProblem,
+    _best_share,
     centred,
     learn_class_offsets,
     left_out_problem,
@@ -240,3 +241,15 @@ def test_a_hundred_thousand_classes():
     learned = learn_class_offsets(problem, across_domains=True)
     assert np.isfinite(learned.offsets).all()
     assert time.process_time() - start < 60
+
+
+def test_all_offsets_are_used_only_where_clearly_better_than_half():
+    none = np.zeros(4)
+    unsure = np.array([none, [0.02, 0.03, 0.02, 0.03], [0.09, 0.01, 0.05, 0.0]])
+    clear = np.array([none, [0.02, 0.03, 0.02, 0.03], [0.04, 0.05, 0.04, 0.06]])
+    noise = np.array([none, [0.05, -0.04, 0.03, -0.02], [0.1, 0.1, 0.1, 0.1]])
+    right = np.full((3, 4), 0.01)
+    assert _best_share(unsure, right, 1.0) == 1
+    assert _best_share(clear, right, 1.0) == 2
+    assert _best_share(noise, right, 1.0) == 0
+    assert _best_share(clear, -right, 1.0) == 0

@@ -269,3 +269,15 @@ def test_intervals_cover_where_domains_differ_at_random(n_domains):
             covered[name].append(one.accuracy.low <= truth <= one.accuracy.high)
     for found in covered.values():
         assert np.mean(found) >= 0.75, "nominal 90 %, forty repetitions"
+
+
+def test_labels_that_choose_class_offsets_count_with_a_larger_variance():
+    right = np.arange(25) < 15
+    sure, vague = np.full(10_000, 0.6), [Estimate("left_out", 0.0, 1e6)]
+    widths = []
+    for shared in (False, True):
+        labelled = Labelled(np.full(25, 0.6), right, np.full(25, 1 / 25), shared)
+        found = accuracy_interval(believe_accuracy(sure, vague, labelled), sure)
+        widths.append(found.high - found.low)
+    # The factor 1 + 4 / sqrt(25) of the variance; the logit scale bends a little.
+    assert np.sqrt(1.8) - 0.1 < widths[1] / widths[0] < np.sqrt(1.8) + 0.02

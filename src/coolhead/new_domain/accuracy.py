@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from coolhead.calibrators.estimators import CalibratedRows
 from coolhead.calibrators.evidence import Evidence, logit, shrunk_scale
@@ -12,7 +13,6 @@ from coolhead.new_domain.posterior import (
     Belief,
     Estimate,
     believe,
-    expit,
     label_log_density,
     mean_shifted,
 )

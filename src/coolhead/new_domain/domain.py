@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import expit
 
 from coolhead.calibrators.class_offsets import used_offsets
 from coolhead.calibrators.estimators import calibrate_rows, scale_rows
@@ -29,7 +30,7 @@ from coolhead.new_domain.labels import (
     labels_for_width,
     merge_labels,
 )
-from coolhead.new_domain.posterior import Estimate, expit
+from coolhead.new_domain.posterior import Estimate
 from coolhead.new_domain.sets import PredictionSets, find_limit, members
 from coolhead.new_domain.temperature import Threshold, find_threshold
 from coolhead.new_domain.verdict import (
@@ -134,22 +135,6 @@ def as_html(there: Any) -> str:
         f"<div><p>{escape(as_sentence(there))}</p><table><tr><th>evidence</th>"
         f"<th>expected accuracy (90 %)</th></tr>{rows}</table></div>"
     )
-
-
-def draw(there: Any, ax: Any) -> Any:
-    """Draw the interval of each step."""
-    import matplotlib.pyplot as plt
-
-    if ax is None:
-        ax = plt.subplots(figsize=(5, 1.8), layout="constrained")[1]
-    found = steps(there)
-    for height, (_, one) in enumerate(reversed(found)):
-        ax.plot([100 * one.low, 100 * one.high], [height, height], color="0.5")
-        ax.plot(100 * one.estimate, height, "o", color="black")
-    ax.set_yticks(range(len(found)), [name for name, _ in reversed(found)])
-    ax.set_xlabel("expected accuracy, % (90 % interval)")
-    ax.set_ylim(-0.5, len(found) - 0.5)
-    return ax
 
 
 class NewDomain:
@@ -462,7 +447,3 @@ class NewDomain:
 
     def _repr_html_(self) -> str:
         return as_html(self)
-
-    def plot(self, ax: Any = None) -> Any:
-        """Draw the expected accuracy for each kind of evidence; return the axes."""
-        return draw(self, ax)

@@ -9,11 +9,12 @@ import heapq
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from coolhead.calibrators.evidence import logit
 from coolhead.metrics.bins import Interval, check_count
 from coolhead.new_domain.accuracy import NORMAL_90
-from coolhead.new_domain.posterior import Belief, expit
+from coolhead.new_domain.posterior import Belief
 
 STRATA = 10
 LEAST_UNCERTAINTY = 0.05

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from coolhead.calibrators.evidence import logit
 from coolhead.numerics.blocks import row_blocks
@@ -70,11 +71,6 @@ def believe(
             return belief
         reach = max(8 * belief.deviation, 4 * step)
         low, high = max(belief.mean - reach, low), min(belief.mean + reach, high)
-
-
-def expit(value: np.ndarray | float) -> np.ndarray:
-    """Return the inverse of `logit`."""
-    return 1 / (1 + np.exp(-np.asarray(value, np.float64)))
 
 
 def mean_shifted(confidence: np.ndarray, shift: np.ndarray) -> np.ndarray:

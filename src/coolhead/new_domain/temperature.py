@@ -6,6 +6,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
+from scipy.special import expit
 
 from coolhead.calibrators.estimators import CalibratedRows
 from coolhead.calibrators.evidence import LARGEST_OFFSET, logit
@@ -15,11 +16,9 @@ from coolhead.new_domain.posterior import (
     Belief,
     Estimate,
     believe,
-    expit,
     shift_to,
 )
 from coolhead.numerics.softmax import confidence as confidence_of
-from coolhead.numerics.softmax import confidence as softmax_confidence
 from coolhead.numerics.softmax import score_rows
 
 CURVE_ROWS = 1_000
@@ -257,5 +256,5 @@ def confidence_at(
     confidence : ndarray of shape (n_samples,)
     """
     temperature = rows.temperature * np.exp(offset_to(curve, accuracy))
-    found = softmax_confidence(rows.logits, temperature)[0]
+    found = confidence_of(rows.logits, temperature)[0]
     return expit(logit(found) + shift_to(found, float(expit(accuracy))))
