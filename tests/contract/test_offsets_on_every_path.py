@@ -5,6 +5,7 @@ domain moves them; every path is compared with softmax(z / T(x) + b) by SciPy.
 """
 
 import os
+from unittest.mock import patch
 
 import dask
 import dask.array as da
@@ -20,6 +21,7 @@ from sklearn.frozen import FrozenEstimator
 import coolhead as ch
 import coolhead.mlflow
 from coolhead.calibrators.class_offsets import add_offsets
+from coolhead.cli import main
 from coolhead.evaluate import evaluate_domains
 from coolhead.io.archive import DomainArchive
 from coolhead.models.dense import predict_dense
@@ -140,6 +142,17 @@ def of_saved(calibrator, new, path):
     return loaded.predict_proba(new["logits"], new["features"])
 
 
+def of_command_line(calibrator, new, path):
+    ch.save_calibrator(calibrator, path / "cal.skops")
+    np.savez(path / "new.npz", logits=new["logits"], features=new["features"])
+    words = ["coolhead", "apply", "cal.skops", "new.npz", "--out", "out.npy"]
+    words = [str(path / word) if "." in word else word for word in words]
+    with patch("sys.argv", words), pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 0
+    return np.load(path / "out.npy")
+
+
 def of_torch(calibrator, new, path):
     net = ch.torch.CalibratedSoftmax(calibrator)
     return net(torch.tensor(new["logits"]), torch.tensor(new["features"])).numpy()
@@ -220,6 +233,7 @@ def of_mlflow(calibrator, new, path):
 
 PATHS = [
     of_saved,
+    of_command_line,
     of_torch,
     of_onnx,
     of_network,
@@ -332,6 +346,24 @@ def test_every_new_domain_moves_them_alike(auto, rows):
     kept = here.without("classes").calibrator
     _, predicted = kept.confidence(new["logits"], new["features"])
     np.testing.assert_array_equal(predicted, new["logits"].argmax(axis=1))
+
+
+def test_thresholds_and_sets_are_of_corrected_predictions(auto, rows):
+    new = rows[1]
+    given = new["logits"], new["features"]
+    here = ch.NewDomain(auto, *given)
+    asked = here.rows_to_label(60)
+    there = here.with_labels(asked, new["labels"][asked])
+    found = there.threshold(0.5)
+    answered = there.calibrator.confidence(*given)[0] >= found.confidence - 1e-9
+    # Rounding may decide about a row at the threshold.
+    assert answered.mean() == pytest.approx(found.share, abs=1.01 / N)
+    # Sets rest on left-out domains, so on the offsets that the fit has.
+    sets = here.sets(0.6, promise="new_domain")
+    fitted = auto.predict_proba(*given)
+    wanted = 1 - fitted <= sets.limit
+    wanted[np.arange(N), fitted.argmax(axis=1)] = True
+    assert np.mean(sets.members == wanted) > 0.999
 
 
 def test_a_monitor_expects_corrected_predictions(calibrator, auto, rows):
