@@ -21,6 +21,9 @@ from coolhead.new_domain.posterior import (
 PRIOR_SCALE, PRIOR_WORTH = 0.3, 4.0
 # A little wider for intervals: missing the truth is worse than a point of ECE.
 INTERVAL_SCALE = 0.45
+# With labels the prior is a Cauchy density of this share of the scale: labels that
+# contradict it overrule it.
+LABELLED_SHARE, LABELLED_FREEDOM = 0.8, 1.0
 BATCH_SCALE = {"atc": 0.6, "agreement": 0.6, "cot": 0.6}
 BATCH_WORTH = 4.0
 LARGEST_SHIFT = 8.0
@@ -105,6 +108,15 @@ def combined(estimates: Sequence[Estimate], evidence: Evidence | None) -> Estima
         errors[index] = logit(evidence.accuracy[index]) - _middle(moved)
     scale = shrunk_scale(errors, evidence.noise, INTERVAL_SCALE, PRIOR_WORTH)
     return Estimate("combined", _middle(estimates), scale)
+
+
+def beside_labels(prior: Estimate) -> Estimate:
+    """Return a prior with tails so heavy that labels can overrule it.
+
+    Few left-out domains measure a scale, but not how often a domain is far off.
+    """
+    scale = LABELLED_SHARE * prior.scale
+    return prior._replace(scale=scale, freedom=LABELLED_FREEDOM)
 
 
 def _middle(estimates: Sequence[Estimate]) -> float:

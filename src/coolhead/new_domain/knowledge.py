@@ -27,6 +27,7 @@ from coolhead.new_domain.accuracy import (
     Labelled,
     accuracy_interval,
     believe_accuracy,
+    beside_labels,
     combined,
     find_estimates,
     group_accuracy,
@@ -346,7 +347,8 @@ class DomainState:
         return LabelledLogits(logits, labels, log_temperature[self.rows[possible]])
 
     def _believe(self, labelled: Labelled | None) -> Belief:
-        return believe_accuracy(self.seen.confidence, [self.prior], labelled)
+        prior = self.prior if labelled is None else beside_labels(self.prior)
+        return believe_accuracy(self.seen.confidence, [prior], labelled)
 
     def _labelled(self, wanted: np.ndarray | None = None) -> Labelled | None:
         """Return the labelled rows, or those that a mask selects."""

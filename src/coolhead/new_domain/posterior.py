@@ -42,16 +42,17 @@ class Belief(NamedTuple):
 
 
 class Estimate(NamedTuple):
-    """An estimate of the logit of an accuracy, and its scale."""
+    """An estimate of the logit of an accuracy, its scale and degrees of freedom."""
 
     name: str
     centre: float
     scale: float
+    freedom: float = TAILS
 
     def log_density(self, values: np.ndarray) -> np.ndarray:
         """Return the log density of Student's t, up to a constant."""
         away = np.square((values - self.centre) / self.scale)
-        return -(TAILS + 1) / 2 * np.log1p(away / TAILS)
+        return -(self.freedom + 1) / 2 * np.log1p(away / self.freedom)
 
 
 def believe(
