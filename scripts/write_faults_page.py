@@ -31,7 +31,7 @@ several times in a row, and are then started again. The full disk is a file syst
 memory of 64 kB, of which 4 kB are free; the read-only one is mounted, because
 permissions do not restrict an administrator. Where mounting is not allowed, limits on
 file size and permissions stand in for both (`tests/faults/test_hostile_files.py`).
-The clock jumps inside the process alone. Two processes in one place either share the
+The clock jumps inside the process alone. Two processes in one folder either share the
 work or the second stops with a message. A worker of Dask that dies in the middle of a
 fit is tried in `tests/dask_cluster`.
 """

@@ -38,9 +38,9 @@ def write(docs: Path, folder: Path, package: str) -> None:
     for page in PAGES:
         blocks = BLOCK.findall((docs / f"{page}.md").read_text(encoding="utf-8"))
         now = sha256(json.dumps([package, blocks]).encode()).hexdigest()
-        place = result_path(folder, page)
-        if not place.exists() or json.loads(place.read_text())["of"] != now:
-            waiting.append((blocks, place, now))
+        file = result_path(folder, page)
+        if not file.exists() or json.loads(file.read_text())["of"] != now:
+            waiting.append((blocks, file, now))
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda one: _run_in_process(*one), waiting))
 
@@ -74,11 +74,11 @@ def insert(text: str, folder: Path, page: str, depth: int) -> str:
     return BLOCK.sub(with_output, text)
 
 
-def _run_in_process(blocks: list, place: Path, now: str) -> None:
+def _run_in_process(blocks: list, file: Path, now: str) -> None:
     settings = os.environ | {"COLUMNS": WIDTH, "MPLBACKEND": "Agg", "NO_COLOR": "1"}
     with tempfile.TemporaryDirectory() as empty:
         done = subprocess.run(
-            [sys.executable, __file__, str(place.with_suffix(""))],
+            [sys.executable, __file__, str(file.with_suffix(""))],
             input=json.dumps(blocks),
             cwd=empty,
             env=settings,
@@ -86,9 +86,9 @@ def _run_in_process(blocks: list, place: Path, now: str) -> None:
             text=True,
         )
     if done.returncode:
-        raise RuntimeError(f"{place.stem}: {done.stderr}")
+        raise RuntimeError(f"{file.stem}: {done.stderr}")
     outputs = json.loads(done.stdout.splitlines()[-1])
-    place.write_text(json.dumps({"of": now, "outputs": outputs}), encoding="utf-8")
+    file.write_text(json.dumps({"of": now, "outputs": outputs}), encoding="utf-8")
 
 
 def run_blocks(blocks: list, pictures: Path) -> list[tuple[str, list[str]]]:
