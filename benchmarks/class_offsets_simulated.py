@@ -23,7 +23,7 @@ WORLDS = {
     "label shift": (0.0, 0.7),
     "both": (1.0, 0.7),
 }
-ROWS, TEST_ROWS = 300, 3_000
+ROWS, TEST_ROWS = 300, 2_300
 
 
 def simulate(
@@ -72,6 +72,8 @@ def measure(seed: int, n_domains: int, n_classes: int, world: str) -> np.ndarray
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repetitions", type=int, default=4)
+    parser.add_argument("--domains", type=int, nargs="*", default=(2, 5, 10))
+    parser.add_argument("--classes", type=int, nargs="*", default=(2, 10, 100))
     given = parser.parse_args()
     warnings.simplefilter("ignore", UserWarning)
     print_origin()
@@ -86,8 +88,8 @@ def main() -> None:
         + "|"
     )
     for world in WORLDS:
-        for n_domains in (2, 5, 10):
-            for n_classes in (2, 10, 100):
+        for n_domains in given.domains:
+            for n_classes in given.classes:
                 changes = [
                     measure(seed, n_domains, n_classes, world)
                     for seed in range(given.repetitions)
