@@ -266,18 +266,16 @@ def as_logits(
     array = real_array(logits, name)
     if array.ndim == 1:
         array = np.column_stack([np.zeros_like(array), array])
-    if array.ndim > 2:
-        raise ValueError(
-            f"{name} has {array.ndim} dimensions (shape {array.shape}); wanted (n, k) "
-            "logits, one row per pixel or token: coolhead.models.dense_rows makes them "
-            "and puts results back into their places; of several crops of a row, pass "
+    if array.ndim != 2:
+        dense = (
+            "one row per pixel or token: coolhead.models.dense_rows makes them and "
+            "puts results back into their places; of several crops of a row, pass "
             "the mean."
         )
-    if array.ndim != 2:
+        binary = "or (n,) scores of a binary classifier. Reshape your data."
         raise ValueError(
             f"{name} has {array.ndim} dimensions (shape {array.shape}); wanted (n, k) "
-            "logits, or (n,) scores of a binary classifier. "
-            "Reshape your data, e.g. with array.reshape(1, -1) for a single sample."
+            f"logits, {dense if array.ndim > 2 else binary}"
         )
     if array.shape[0] == 0 and not allow_empty:
         raise ValueError(
@@ -360,18 +358,11 @@ def check_finite(array: np.ndarray, name: str, first_row: int = 0) -> None:
         finite = np.isfinite(part)
         if not finite.all():
             bad = np.flatnonzero(~finite.reshape(len(part), -1).all(axis=1))
-            rows = bad + block.start
-            raise ValueError(not_finite_message(array, rows, name, first_row))
-
-
-def not_finite_message(
-    array: np.ndarray, rows: np.ndarray, name: str, first_row: int = 0
-) -> str:
-    values = np.asarray(array[rows[0]]).ravel()
-    found = values[~np.isfinite(values)][0]
-    kind = "NaN" if np.isnan(found) else "infinity"
-    listed = _listed(rows + first_row)
-    return f"{name} contains {kind} in row {listed}; every value must be finite"
+            kind = "NaN" if np.isnan(part[~finite][0]) else "infinity"
+            listed = _listed(bad + block.start + first_row)
+            raise ValueError(
+                f"{name} contains {kind} in row {listed}; every value must be finite"
+            )
 
 
 def _listed(rows: np.ndarray) -> str:
@@ -455,10 +446,14 @@ def check_domains(
     if array.dtype.kind == "O":
         refuse_missing(array, name, wanted)
         refuse_nested(array, name, wanted)
-        integers = _are_integers(array)
-        if not integers:
-            _refuse_mixed(array, name)
-        array = np.array(array.tolist()) if integers else array.astype(str)
+        integers = [isinstance(found, int | np.integer) for found in array]
+        if any(integers) and not all(integers):
+            row = integers.index(True)  # 1 and "1" would become one domain
+            raise ValueError(
+                f"{name} mixes names and numbers ({array[row]!r} in row {row}); wanted "
+                "strings in every row, or integers in every row"
+            )
+        array = np.array(array.tolist()) if any(integers) else array.astype(str)
     if array.dtype.kind == "f":
         check_finite(array, name)
     if array.dtype.kind in "mM" and np.isnat(array).any():
@@ -466,17 +461,3 @@ def check_domains(
     if array.dtype.kind in "cV":
         raise ValueError(f"{name} has type {array.dtype}; wanted {wanted} in every row")
     return array
-
-
-def _are_integers(array: np.ndarray) -> bool:
-    return all(isinstance(found, int | np.integer) for found in array)
-
-
-def _refuse_mixed(array: np.ndarray, name: str) -> None:
-    """The integer 1 and the name "1" would become one domain."""
-    numbers = [row for row, v in enumerate(array) if isinstance(v, int | np.integer)]
-    if numbers:
-        raise ValueError(
-            f"{name} mixes names and numbers ({array[numbers[0]]!r} in row "
-            f"{numbers[0]}); wanted strings in every row, or integers in every row"
-        )

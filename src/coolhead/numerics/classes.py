@@ -359,28 +359,6 @@ def scores_by_name(rows: Sequence[Any], classes: Any = None) -> np.ndarray:
     return np.array([[row[name] for name in names] for row in rows], np.float64)
 
 
-def names_of_labels(found: Iterable[str], n_classes: int | None) -> Names:
-    """Return the classes of unnamed columns: the distinct labels, sorted as text."""
-    names = tuple(sorted(map(str, found)))
-    if n_classes not in (None, len(names)):
-        raise ValueError(
-            f"labels holds {len(names)} names ({_listed(names)}) for {n_classes} "
-            "columns, so nothing says which column is which; wanted class numbers, or "
-            "scores whose columns carry the names (a frame, classes, class_names)"
-        )
-    by_number = _by_number(names)
-    if n_classes is not None and names != by_number:
-        numbers = all(map(NUMBER.fullmatch, names))
-        kind = "numbers as text" if numbers else "names that end in numbers"
-        raise ValueError(
-            f"labels holds {kind}, and the columns have no names: as text the "
-            f"classes are {_listed(names)}, by number {_listed(by_number)}, so nothing "
-            "says which column is which; wanted classes (class_names) in the order of "
-            "the columns, columns with names, or integers"
-        )
-    return names
-
-
 def is_numbered(names: Sequence[str]) -> bool:
     """Whether names only count the columns from zero on."""
     return list(names) == [str(number) for number in range(len(names))]
@@ -499,7 +477,24 @@ def names_of_text(
     chosen = _chosen_order(labels)
     if chosen is not None and n_classes in (None, len(chosen)):
         return chosen
-    return names_of_labels(found, n_classes)
+    names = tuple(sorted(found))
+    if n_classes not in (None, len(names)):
+        raise ValueError(
+            f"labels holds {len(names)} names ({_listed(names)}) for {n_classes} "
+            "columns, so nothing says which column is which; wanted class numbers, or "
+            "scores whose columns carry the names (a frame, classes, class_names)"
+        )
+    by_number = _by_number(names)
+    if n_classes is not None and names != by_number:
+        numbers = all(map(NUMBER.fullmatch, names))
+        kind = "numbers as text" if numbers else "names that end in numbers"
+        raise ValueError(
+            f"labels holds {kind}, and the columns have no names: as text the "
+            f"classes are {_listed(names)}, by number {_listed(by_number)}, so nothing "
+            "says which column is which; wanted classes (class_names) in the order of "
+            "the columns, columns with names, or integers"
+        )
+    return names
 
 
 def _renamed(names: Names | None, wanted: Names | None) -> bool:
@@ -577,17 +572,16 @@ def _look_up(
 def _check_range(
     array: np.ndarray, n_classes: int | None, rows: np.ndarray | None
 ) -> np.ndarray:
-    wrong = array < 0
+    wrong, wanted = array < 0, "0 or more"
     if n_classes is not None:
         wrong |= array >= n_classes
+        wanted = f"0..{n_classes - 1}, as there are {n_classes} columns"
     if wrong.any():
         first = int(np.argmax(wrong))
         row = first if rows is None else int(rows[first])
-        top = "" if n_classes is None else f"..{n_classes - 1}"
-        why = "" if n_classes is None else f", as there are {n_classes} columns"
         raise ValueError(
             f"labels holds {array[first]} in row {row} ({int(wrong.sum())} such rows); "
-            f"wanted 0{top}{why}"
+            f"wanted {wanted}"
         )
     return array.astype(np.intp, copy=False)
 
