@@ -62,3 +62,16 @@ def test_lopsided_problems_in_single_precision():
     )
     assert found.status == want.status == "converged"
     assert found.temperature == pytest.approx(want.temperature, rel=1e-5)
+
+
+def test_a_block_of_masked_rows_alone():
+    rows = make_rows(6, 300)
+    masked = np.arange(100, 200)
+    rows["logits"][masked, rows["labels"][masked]] = -np.inf
+    kept = np.setdiff1d(np.arange(300), masked)
+    want = fit_temperature(rows["logits"][kept], rows["labels"][kept])
+    spread = distributed(rows, 100)
+    with pytest.warns(UserWarning, match="100 of 300 rows are left out"):
+        found = coolhead.dask.fit_temperature(spread["logits"], spread["labels"])
+    assert found.temperature == pytest.approx(want.temperature, rel=1e-7)
+    assert found.n_samples == 200

@@ -173,12 +173,15 @@ def _look_at_block(
     block: dict[str, np.ndarray], strides: np.ndarray | None
 ) -> tuple[np.ndarray, tuple | None]:
     before = block.pop(PER_BLOCK)[0]
+    nothing = np.zeros((len(Totals._fields), len(before))), None
     if not len(block["logits"]):
-        return np.zeros((len(Totals._fields), len(before))), None
+        return nothing
     try:
         if "weights" in block:
             check_weights(block["weights"], len(block["logits"]))
         logits, labels, groups = _unmasked(block, len(before))
+        if not len(logits):
+            return nothing
         rows = summarise_rows(logits, labels, scores="scores" in block)
     except ValueError as error:
         first = int(before.sum())
@@ -251,6 +254,8 @@ def _sums_of_block(
     precision: type[np.floating],
 ) -> np.ndarray:
     logits, labels, groups = _unmasked(block, len(log_inverse))
+    if not len(logits):
+        return np.zeros((1, len(Sums._fields), len(log_inverse)))
     rows = peak_rows(logits, labels)
     sums = group_sums(rows, groups, log_inverse, active, precision)
     return np.array(sums)[None]
