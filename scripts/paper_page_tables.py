@@ -172,7 +172,8 @@ def harm(runs: list[Run]) -> str:
             own, before = (
                 split_means(run.scores, name) for name in (method, "uncalibrated")
             )
-            cells.append(str(int((own > before).sum())))
+            known = method in run.scores.methods
+            cells.append(str(int((own > before).sum())) if known else "")
         rows.append([label(method), *cells])
     head = ["splits of 12 worse than uncalibrated", "paper", *(r.title for r in runs)]
     return f"{table(head, rows)}\n\n{origin(runs)}"
@@ -500,16 +501,3 @@ def commands(runs: list[Run]) -> str:
         )
     head = ["run", "command", "data checksum", "commit", "date", "splits × seeds"]
     return table(head, rows)
-
-
-def costs(runs: list[Run]) -> str:
-    """Seconds of fitting and prediction, by method."""
-    shown = ("set-level", "ensemble", "auto", "transcal", "wts-calibration", "dac")
-    rows = []
-    for method in shown:
-        cells = []
-        for run in runs:
-            found = run.table("runtimes").filter(pl.col("method") == method)
-            cells.append(number(column_mean(found, "fit_seconds")))
-        rows.append([label(method), *cells])
-    return table(["seconds per fit", *(run.title for run in runs)], rows)
