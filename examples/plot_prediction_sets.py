@@ -23,7 +23,10 @@ for target in names:
     new = scored.select(target)
     cal = ch.TemperatureScaling(domain_weights="equal")
     cal.fit(seen.logits, seen.labels, sample_domain=seen.domains)
-    there = ch.NewDomain(cal, new.logits)
+    evidence = ch.new_domain.learn_evidence(
+        cal, seen.logits, seen.labels, sample_domain=seen.domains
+    )
+    there = ch.NewDomain(cal, new.logits, evidence=evidence)
     for promise, rows in found.items():
         sets = there.sets(0.66, promise=promise)
         hit = sets.members[range(len(new)), new.labels].mean()
