@@ -24,6 +24,8 @@ MODULES = (
 
 # Methods that a reader looks for first.
 FIRST = ("fit", "predict_proba", "predict", "confidence", "temperature", "details")
+# Methods that only authors of calibrators need.
+INTERNAL = {"fit_data", "fit_part", "note_masked", "note_shapes", "uses_features"}
 
 
 def write(folder: Path) -> None:
@@ -87,8 +89,8 @@ def methods(found: Any) -> list[str]:
                 if known or inspect.isfunction(one) or hasattr(one, "func"):
                     names.setdefault(name, getdoc(one))
     order = [name for name in FIRST if name in names] + sorted(names)
-    kept = [name for name in dict.fromkeys(order) if not name.startswith("_")]
-    return [name for name in kept if names[name]]
+    kept = [name for name in dict.fromkeys(order) if name not in INTERNAL]
+    return [name for name in kept if names[name] and not name.startswith("_")]
 
 
 def class_page(module: ModuleType, name: str, found: list[str]) -> str:
