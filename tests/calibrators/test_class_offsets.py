@@ -156,6 +156,31 @@ def test_class_weights_are_corrected_without_domains():
     assert "class offsets" in cal.status_
 
 
+def test_one_calibration_domain_asks_the_source():
+    """The class shares of one domain look like a bias that others do not have."""
+
+    def offsets(bias, spread, source):
+        data = simulate(2, n_domains=2, bias=bias, spread=spread)
+        logits, labels, domains, features = data
+        settings = {"sample_domain": domains, "source_domain": "domain-0"}
+        rows = np.ones(len(labels), bool)
+        if not source:
+            rows, settings = domains == "domain-1", {"sample_domain": domains[:400]}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            cal = ch.AutoCalibrator().fit(
+                logits[rows], labels[rows], features=features[rows], **settings
+            )
+        return cal.class_offsets_, cal.status_
+
+    found, status = offsets(1.0, 0.0, source=True)
+    assert np.abs(found).max() > 0.2
+    assert not np.any(offsets(0.0, 1.0, source=True)[0])
+    found, status = offsets(1.0, 0.0, source=False)
+    assert not found.any()
+    assert "one domain does not show a common bias" in status
+
+
 def test_a_bias_that_is_left_is_warned_of():
     data = simulate(3, bias=1.5, n_classes=2)
     logits, labels, domains, features = data

@@ -128,6 +128,8 @@ class AutoCalibrator(TemperatureCalibrator):
                 if learned.share
                 else "no class offsets: left-out rows do not gain by them"
             )
+        elif self.class_offsets:
+            notes.append("no class offsets: one domain does not show a common bias")
         self.harmed_ = warn_of_harm(data, left_out, stacklevel=4)
         notes.append(note_harm(data, left_out, self.harmed_))
         if not data.domains_known:
@@ -181,16 +183,21 @@ class AutoCalibrator(TemperatureCalibrator):
         across_domains = folds.max(initial=-1) > 0
         if not across_domains or temperature is None:
             temperature = self._temperature(data.logits, data.features)
-        source = data.domains.source_rows
-        used = folds >= 0 if across_domains else ~source | source.all()
-        rows = np.flatnonzero(used)
+        # The class shares of one domain look like a bias of the classifier. Beside a
+        # single calibration domain the source shows whether they are.
+        alone = data.domains_known and len(data.domains.names) == 1
+        if data.domains_known and not across_domains:
+            folds = data.domains.codes
+        rows = np.arange(len(data))
+        if data.domains_known:
+            rows = np.flatnonzero(folds >= 0)
         part = data.take(rows)
         problem = left_out_problem(
             part.logits, temperature[rows], part.labels, folds[rows], part.weights
         )
         self.class_offsets_, learned = np.zeros(data.n_classes), None
         self.left_out_accuracy_change_ = 0.0
-        if self.class_offsets:
+        if self.class_offsets and not alone:
             learned = learn_class_offsets(problem, across_domains=across_domains)
             self.class_offsets_ = learned.offsets
             self.left_out_accuracy_change_ = float(learned.accuracy_changes.mean())
