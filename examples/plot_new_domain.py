@@ -22,13 +22,14 @@ there = ch.NewDomain(cal, tweets.logits, tweets.features)
 print(there)
 
 # %%
-# The interval without labels comes from the errors on left-out domains.
+# Of the classifier's own predictions, without class offsets. The interval without
+# labels comes from the errors on left-out domains.
 counts = [0, 10, 20, 50, 100]
-intervals = [there.accuracy]
+intervals = [there.uncorrected_accuracy]
 for count in counts[1:]:
     rows = there.rows_to_label(count)
     with_labels = there.with_labels(rows, tweets.labels[rows])
-    intervals.append(with_labels.accuracy)
+    intervals.append(with_labels.uncorrected_accuracy)
     print(with_labels)
 
 # %%
