@@ -389,7 +389,8 @@ class CalibratedClassifier(
         trained_on, source_rows = None, []
         if self.source is not None:
             source = find_domains(domains, self.source)
-            source_rows = np.unique(domains[rows[source.source_rows[rows]]]).tolist()
+            source_rows = np.unique(source.codes[rows][source.source_rows[rows]])
+            source_rows = source.names[source_rows].tolist()
             if features is not None:
                 trained_on = features[source.source_rows]
         logits = held_out.logits[~masked] if n_masked else held_out.logits
