@@ -29,7 +29,7 @@ RARE: dict[str, Any] = {
     "flights_carrier": lambda d: d.dep_delay.fillna(0) > 45,
     "diamonds_clarity": lambda d: d.cut.isin(["Fair", "Good"]),
     "storms": lambda d: d.status == "hurricane",
-    "nlswork": lambda d: d.union.astype(str) == "1",
+    "nlswork": lambda d: pd.to_numeric(d.union, errors="coerce") == 1,
     "birds": lambda d: d.phase_of_flt == "Climb",
 }
 # Columns that say the answer.
