@@ -16,6 +16,7 @@ import numpy as np
 from origin import print_origin
 
 import coolhead as ch
+from coolhead.metrics import negative_log_likelihood
 
 WORLDS = {
     "neither": (0.0, 0.0),
@@ -63,7 +64,7 @@ def measure(seed: int, n_domains: int, n_classes: int, world: str) -> np.ndarray
         for one in (cal, there.calibrator, labelled.calibrator):
             values = one.predict_proba(target[0][ROWS:], features[ROWS:])
             right = values.argmax(axis=1) == target[1][ROWS:]
-            loss = ch.negative_log_likelihood(target[1][ROWS:], values)
+            loss = negative_log_likelihood(target[1][ROWS:], values)
             found.append((100 * float(right.mean()), float(loss)))
     plain, ours = np.split(np.array(found), 2)
     return ours - plain
