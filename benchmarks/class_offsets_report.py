@@ -24,7 +24,7 @@ class Bar(NamedTuple):
     limit: float
     value: float
     at_least: bool = False
-    digits: int = 1
+    digits: int = 2
 
     def line(self) -> str:
         """Return a row of the table."""
@@ -99,7 +99,7 @@ def harm_bars(tables: Tables) -> list[Bar]:
             for s in tables.values()
         ]
         title = f"splits whose accuracy falls by more than a point, {name}"
-        found.append(Bar(title, limit, 100 * float(np.mean(lost)), digits=0))
+        found.append(Bar(title, limit, 100 * float(np.mean(lost)), digits=1))
     for name, limit in (("δ, b: none", 10), ("δ, b: batch", 8), ("both: 20", 4)):
         harmed = [
             np.mean(
@@ -109,7 +109,7 @@ def harm_bars(tables: Tables) -> list[Bar]:
             for s in tables.values()
         ]
         title = f"splits harmed in ECE, {name}"
-        found.append(Bar(title, limit, 100 * float(np.mean(harmed)), digits=0))
+        found.append(Bar(title, limit, 100 * float(np.mean(harmed)), digits=1))
     return found
 
 
