@@ -149,16 +149,21 @@ def _accuracy(run: Run, target: str) -> str:
 
 
 def moved(before: Run, after: Run) -> str:
-    """How far the errors of two runs lie apart."""
-    rows = []
+    """How far the errors of two runs lie apart, over the seeds that both have."""
+    rows, seeds = [], set(before.scores.seeds) & set(after.scores.seeds)
+    both = [
+        RunScores(run.scores.frame.filter(pl.col("seed").is_in(list(seeds))))
+        for run in (before, after)
+    ]
     for method in ("uncalibrated", *PAPER_METHODS):
-        first, second = (split_means(run.scores, method) for run in (before, after))
+        first, second = (split_means(scores, method) for scores in both)
         change = mean_interval(second - first)
         shown = f"{change.estimate:.2f} [{change.low:.2f}, {change.high:.2f}]"
         rows.append(
             [label(method), f"{first.mean():.2f}", f"{second.mean():.2f}", shown]
         )
     head = ["ECE (%)", before.letter, after.letter, "difference [95 % interval]"]
+    head[0] += f", seeds {', '.join(map(str, sorted(seeds)))}"
     return f"{table(head, rows)}\n\n{origin([before, after])}"
 
 

@@ -271,7 +271,9 @@ def _claims_picture(runs: list[Run]) -> str:
     def draw(figure) -> None:
         variance, shape, rows, domains = figure.subplots(1, 4)
         for run in runs:
-            groups = run.table("shift").group_by("split", "diagnostic")
+            groups = run.table("shift").group_by(
+                "split", "diagnostic", maintain_order=True
+            )
             means = groups.agg(pl.col("value").mean())
             wide = means.pivot(on="diagnostic", index="split", values="value")
             columns = [f"weight_variance_{r}" for r in ("source", "calibration")]

@@ -193,7 +193,8 @@ def _clear_in_most_splits(
             continue
         size = (pl.col("ece_mean_base") - pl.col("ece_mean")) / pl.col("ece_sd")
         clear = pairs.select("split", clear=100.0 * (size > CLEAR_SIGMAS))
-        share = mean_interval(clear.group_by("split").mean()["clear"].to_numpy())
+        by_split = clear.group_by("split", maintain_order=True).mean()
+        share = mean_interval(by_split["clear"].to_numpy())
         counts = () if published is None else published.sigma_counts(rival)
         printed = ""
         if counts:
@@ -304,7 +305,8 @@ def _shape(scores: RunScores, order: str | None) -> Iterator[Claim]:
         return
     columns = []
     for target in scores.targets:
-        found = scores.of("ensemble", target=target).group_by("split")
+        own = scores.of("ensemble", target=target)
+        found = own.group_by("split", maintain_order=True)
         columns.append(found.agg(pl.col("ece_mean").mean())["ece_mean"].to_numpy())
     estimates = [column.mean() for column in columns]
     drawn = [column[_splits_drawn(len(column))].mean(axis=1) for column in columns]
@@ -322,7 +324,8 @@ def _shape(scores: RunScores, order: str | None) -> Iterator[Claim]:
 def _clusters_matter_little(sensitivity: pl.DataFrame) -> Iterator[Claim]:
     for method in dict.fromkeys(sensitivity["method"]):
         found = sensitivity.filter(pl.col("method") == method)
-        means = found.group_by("split", "n_clusters").agg(pl.col("ece").mean() * 100)
+        groups = found.group_by("split", "n_clusters", maintain_order=True)
+        means = groups.agg(pl.col("ece").mean() * 100)
         wide = means.pivot(on="n_clusters", index="split", values="ece").drop("split")
         values = wide.drop_nulls().to_numpy()
         drawn = values[_splits_drawn(len(values))].mean(axis=1)
