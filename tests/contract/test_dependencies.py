@@ -91,7 +91,7 @@ NEEDED = {
     "ch.figures.reliability_diagram": "report",
     "ch.train_head": "files",
     "ch.torch.CalibratedModule": "torch",
-    "ch.torch.export_onnx": "torch",
+    "ch.torch.export_onnx": "onnx",
     "ch.dask.fit": "dask",
 }
 
