@@ -92,7 +92,7 @@ class Evidence(Summarised):
     Examples
     --------
     >>> import coolhead as ch
-    >>> data = ch.datasets.simulate_domains([1.0, 1.5, 2.0])
+    >>> data = ch.datasets.simulate_domains([1.5, 2.0, 2.5])
     >>> cal = ch.AutoCalibrator().fit(
     ...     data.logits, data.labels, features=data.features, sample_domain=data.domains
     ... )
