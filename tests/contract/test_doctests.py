@@ -29,13 +29,13 @@ def test_examples(name):
 
 
 def public_names():
-    """Room and name of everything that the reference lists, and what it is."""
+    """Module and name of everything that the reference lists, and what it is."""
     top = reference.top_names()
     yield from (("coolhead", name, getattr(coolhead, name)) for name in top)
-    for room in reference.ROOMS:
-        module = reference.room_module(room)
+    for listed in reference.MODULES:
+        module = reference.public_module(listed)
         for name in set(module.__all__) - set(top):
-            yield room, name, getattr(module, name)
+            yield listed, name, getattr(module, name)
 
 
 def has_example(found):

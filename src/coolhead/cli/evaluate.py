@@ -57,16 +57,16 @@ class Condition(NamedTuple):
     limit: float
     class_name: str | None = None
 
-    def judge(self, line: Any) -> "Verdict":
+    def judge(self, line: Any) -> "GateResult":
         """Compare the score of one domain with the limit; NaN fails."""
         found = getattr(line, SCORES[self.score][0])
         value = math.nan if found is None else float(getattr(found, self.end, found))
         failed = math.isnan(value) or SIGNS[self.sign](value, self.limit)
-        return Verdict(line.domain, self.text, value, failed)
+        return GateResult(line.domain, self.text, value, failed)
 
 
-class Verdict(NamedTuple):
-    """Outcome of one condition in one domain."""
+class GateResult(NamedTuple):
+    """GateResult of one condition in one domain."""
 
     domain: str
     condition: str
@@ -130,7 +130,7 @@ def read_condition(text: str) -> Condition:
     return Condition(text.strip(), score, end, sign, limit, class_name)
 
 
-def write_junit(verdicts: Sequence[Verdict], path: Path) -> None:
+def write_junit(verdicts: Sequence[GateResult], path: Path) -> None:
     """Write one test case for each verdict, as XML that CI systems show."""
     from coolhead.io.files import atomic_path
 

@@ -250,8 +250,8 @@ class DomainArchive:
                     "wanted the same names in the same order"
                 )
         columns = {n: _join(archives, n) for n in ROW_COLUMNS if n != "domain_codes"}
-        names = list(dict.fromkeys(n for part in archives for n in part.domain_names))
-        index = {name: code for code, name in enumerate(names)}
+        domains = list(dict.fromkeys(n for part in archives for n in part.domain_names))
+        index = {name: code for code, name in enumerate(domains)}
         codes = [
             np.array([index[n] for n in part.domain_names])[part.domain_codes]
             for part in archives
@@ -259,7 +259,7 @@ class DomainArchive:
         return cls(
             **columns,
             domains=np.concatenate(codes),
-            domain_names=names,
+            domain_names=domains,
             class_names=first.class_names,
             metadata={
                 key: value
