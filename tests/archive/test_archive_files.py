@@ -48,6 +48,17 @@ def test_round_trip(archive, tmp_path):
     assert_same(loaded.select("空"), archive.select("空"))
 
 
+def test_headers_of_any_size_are_no_pickle(archive, tmp_path):
+    """A file begins with the size of its header, which may be bytes of a pickle."""
+    starts = set()
+    for padding in range(0, 1024, 8):
+        padded = archive.replace(metadata={"note": "x" * padding})
+        padded.save(tmp_path / "a.safetensors")
+        starts.add((tmp_path / "a.safetensors").read_bytes()[:2])
+        assert load_archive(tmp_path / "a.safetensors").metadata == padded.metadata
+    assert starts & {bytes([0x80, protocol]) for protocol in (2, 3, 4, 5)}
+
+
 def test_the_safetensors_library_reads_it_too(archive, tmp_path):
     archive.save(tmp_path / "a.safetensors")
     stored = load_file(tmp_path / "a.safetensors")

@@ -154,11 +154,7 @@ def test_a_long_file_is_told_from_a_sample_whose_rows_keep_their_numbers(
         ("a,b\n1,2\n", "wanted row and label"),
         ("row,label\n1,cat\n", "bad.csv: labels holds 'cat' in row 1"),
         ("row,label\n1,0\n1,2\n", "contradict each other"),
-<<<<<<< HEAD
         ("row,label\n5000,0\n", "is no row of this batch"),
-=======
-        ("row,label\n5000,0\n", "which is no row"),
->>>>>>> 21070cc (tests: follow the messages of new domains)
         ("row,label\n1,nan\n", "bad.csv: labels holds 'nan' in row 1"),
         ("row,label\n1,99\n", "bad.csv: labels holds '99' in row 1"),
         (f"row,label\n1,{'9' * 500}\n", "bad.csv: labels holds '999"),

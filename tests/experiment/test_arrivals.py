@@ -58,8 +58,8 @@ def test_a_name_says_what_is_seen_of_the_target(name, label, seen):
         ("auto+bach+20", "unknown method .*auto\\+batch\\+20"),
         ("plain+batch", "unknown method"),
         ("transcal+20", "unknown method"),
-        ("isotonic+20", "no fitted temperature"),
-        ("uncalibrated+20", "no fitted temperature"),
+        ("isotonic+20", "fits no temperature"),
+        ("uncalibrated+20", "fits no temperature"),
     ],
 )
 def test_names_that_mean_nothing_are_refused(name, message):

@@ -93,12 +93,15 @@ def _open(path: Path, keep: Sequence[str]) -> PredictionFile:
             start = stream.read(9)
         if not start:
             raise ValueError(f"{path} is empty (0 bytes); wanted {KINDS}")
-        _refuse_pickle(path, start)
+        # Its first bytes are the size of its header, which may be those of a pickle.
+        tensors = start[8:9] == b"{"
+        if not (tensors and not any(start[3:8])):
+            _refuse_pickle(path, start)
         if start[:2] == b"PK":
             opener = arrays.open_npz
         elif start[:6] == b"\x93NUMPY":
             opener = arrays.open_npy
-        elif start[8:9] == b"{":
+        elif tensors:
             opener = open_safetensors
     if opener is None:
         return _open_table(path, start, keep)
