@@ -75,6 +75,10 @@ LIMITS = {
 }
 
 
+# One temperature has a share of the average, which therefore stays below the highest.
+UNREACHED = {"AutoCalibrator": {1}}
+
+
 @pytest.mark.parametrize("name", LIMITS)
 def test_every_bound_is_seen_at_work(cases, name):
     """Equality on hostile problems says little if no guard was active in them."""
@@ -91,7 +95,7 @@ def test_every_bound_is_seen_at_work(cases, name):
         for side, limit in enumerate(LIMITS[name](cases(name, "ordinary").calibrator))
         if np.isfinite(limit)
     }
-    assert reached == finite
+    assert reached == finite - UNREACHED.get(name, set())
 
 
 def test_masked_classes_have_probability_zero(case):

@@ -19,6 +19,7 @@ from coolhead.calibrators.select import SelectByDomain
 from coolhead.calibrators.shift_aware import ShiftAwareTemperature
 from coolhead.calibrators.temperature import TemperatureScaling
 from coolhead.numerics.checks import check_choice
+from coolhead.numerics.solver import Status
 
 # So strong that the weights stay at the prior.
 NO_CHOICE = 1e9
@@ -162,6 +163,8 @@ class AutoCalibrator(TemperatureCalibrator):
         ]
         weights = "equal" if data.domains_known else "pooled"
         share = SET_LEVEL if data.reference is not None else SET_LEVEL_ALONE
+        if not shift_aware.status_.startswith(str(Status.CONVERGED)):
+            share = 0.0  # its temperature is at a limit: average without it
         selection = SelectByDomain(
             [TemperatureScaling(weights), ShiftAwareTemperature()],
             combine="stack",
