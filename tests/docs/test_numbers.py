@@ -33,7 +33,6 @@ SETTINGS = {
     "how-to/new-domain": {"90 %"},
     "ideas": {"70 %"},
     "new-domain": {
-        "0.8 times",
         "0.2",
         "0.3",
         "0.35",

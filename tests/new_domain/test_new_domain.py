@@ -125,7 +125,7 @@ def test_the_calibrator_is_an_ordinary_one(there, world, tmp_path):
     known = loaded.base.evidence_
     np.testing.assert_array_equal(known.domains, ["domain-1", "domain-2"])
     assert NewDomain(loaded.base, *world[1:3]).accuracy == there.accuracy
-    with pytest.raises(TypeError, match="is not fitted: it moves a calibrator that is"):
+    with pytest.raises(TypeError, match="is not fitted: it moves a fitted calibrator"):
         moved.fit(world[1], world[3])
 
 

@@ -52,7 +52,7 @@ class OffsetTemperature(OfParts, TemperatureCalibrator):
     def _fit(self, data: CalibrationData) -> NoReturn:
         """Refuse: only `NewDomain` learns the offset."""
         raise TypeError(
-            "OffsetTemperature is not fitted: it moves a calibrator that is; wanted "
+            "OffsetTemperature is not fitted: it moves a fitted calibrator; wanted "
             "NewDomain(calibrator, logits, features).with_labels(rows, labels)"
         )
 
