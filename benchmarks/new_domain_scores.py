@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from coolhead.calibrators.class_offsets import add_offsets, used_offsets
 from coolhead.calibrators.temperature import TemperatureScaling
 from coolhead.metrics import expected_calibration_error
 from coolhead.new_domain import NewDomain
@@ -71,7 +72,8 @@ def score(split: Split, seed: int) -> dict[str, float]:
             _add_threshold(f"batch+{n}", both, split, found)
             plain = TemperatureScaling().fit(small.logits[drawn], small.labels[drawn])
             found[f"ece plain {n}"].append(_error(split, plain))
-            _note(f"wilson {n}", *wilson(small.right[drawn]), split, found)
+            uncorrected = float(split.large.right.mean())
+            _note(f"wilson {n}", *wilson(small.right[drawn]), uncorrected, found)
     return {key: float(np.mean(values)) for key, values in found.items()}
 
 
@@ -85,9 +87,17 @@ def wilson(right: np.ndarray) -> tuple[float, float]:
 
 def _error(split: Split, calibrator: Any) -> float:
     """ECE in per cent on the target's Large rows."""
+    return 100 * float(expected_calibration_error(*_scored(split, calibrator)))
+
+
+def _scored(split: Split, calibrator: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Whether the calibrator's predictions of Large rows are right; their confidence.
+
+    Class offsets change predictions.
+    """
     rows = split.large
-    sure = calibrator.confidence(rows.logits, rows.features)[0]
-    return 100 * float(expected_calibration_error(rows.right, sure))
+    sure, predicted = calibrator.confidence(rows.logits, rows.features)
+    return predicted == rows.labels, sure
 
 
 def _add_references(split: Split, found: Found) -> None:
@@ -102,13 +112,12 @@ def _add_references(split: Split, found: Found) -> None:
 def _measure(name: str, there: NewDomain, split: Split, found: Found) -> None:
     found[f"ece {name}"].append(_error(split, there.calibrator))
     expected = there.accuracy
-    _note(name, expected.low, expected.high, split, found)
-    off = abs(expected.estimate - split.large.right.mean())
-    found[f"off {name}"].append(100 * float(off))
+    truth = float(_scored(split, there.calibrator)[0].mean())
+    _note(name, expected.low, expected.high, truth, found)
+    found[f"off {name}"].append(100 * abs(expected.estimate - truth))
 
 
-def _note(name: str, low: float, high: float, split: Split, found: Found) -> None:
-    truth = split.large.right.mean()
+def _note(name: str, low: float, high: float, truth: float, found: Found) -> None:
     found[f"width {name}"].append(100 * (high - low))
     found[f"covered {name}"].append(float(low <= truth <= high))
 
@@ -116,11 +125,10 @@ def _note(name: str, low: float, high: float, split: Split, found: Found) -> Non
 def _add_threshold(name: str, there: NewDomain, split: Split, found: Found) -> None:
     """Whether answered Large rows are right in 90 %, and how many are answered."""
     limit, rows = there.threshold(0.9).confidence, split.large
-    answered = np.zeros(len(rows.labels), bool)
-    if limit is not None:
-        answered = there.calibrator.confidence(rows.logits, rows.features)[0] >= limit
+    right, sure = _scored(split, there.calibrator)
+    answered = np.zeros(len(rows.labels), bool) if limit is None else sure >= limit
     found[f"answered {name}"].append(100 * float(answered.mean()))
-    kept = rows.right[answered].mean() >= 0.9 if answered.any() else True
+    kept = right[answered].mean() >= 0.9 if answered.any() else True
     found[f"threshold kept {name}"].append(float(kept))
 
 
@@ -128,9 +136,13 @@ def _add_sets(split: Split, found: Found) -> None:
     """Share of the target's Large rows whose set holds their label, and its size."""
     rows, known = split.large, split.calibrator.evidence_
     temperature = split.calibrator.temperature(rows.logits, rows.features)
+    offsets = used_offsets(split.calibrator)
+    logits = rows.logits
+    if offsets is not None:
+        logits = add_offsets(logits, temperature, offsets)
     for promise, wanted in PROMISES:
         limit = find_limit(known, "lac", wanted, promise)
-        sets = members(rows.logits, temperature, "lac", limit)
+        sets = members(logits, temperature, "lac", limit)
         held = sets[np.arange(len(rows.labels)), rows.labels]
         name = f"{promise} {100 * wanted:.0f} %"
         found[f"held {name}"].append(100 * float(held.mean()))

@@ -54,8 +54,9 @@ def results_page(runs: list[Path], with_pacs: bool) -> str:
         f"{record['date']}. Machine: {record['machine']}. Versions: {versions}. "
         f"Commit: {record['commit'] or 'none'}.",
         "Head: one hidden layer of 512 ReLU, dropout 0.5, AdamW 1e-3, weight decay "
-        "1e-2, batches of 128, 15 epochs. One seed changes classifier, Large/Small "
-        "division and k-means together. ECE has 15 equal-width bins and is the mean of "
+        "1e-2, batches of 128, 15 epochs; on Office-Home training ends at the source's "
+        "calibration rows. One seed changes classifier, Large/Small division and "
+        "k-means together. ECE has 15 equal-width bins and is the mean of "
         "1000 draws without replacement. No number here is the paper's, but those that "
         "are called so.",
         "TransCal, CPCS and WTS have the importance weights of TransCal's released "
